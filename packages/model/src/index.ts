@@ -1,3 +1,113 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
-export {};
+
+export {
+  type Access,
+  type ControlScope,
+  controlScopes,
+  type NeededAccess,
+  type PortProtocol,
+  portProtocols,
+} from "./access.ts";
+export { type Brand, unreachable } from "./brand.ts";
+export {
+  type Caller,
+  type CapabilityClaims,
+  capabilityLifetimeSeconds,
+  capabilityLimitBytes,
+  expiryToleranceSeconds,
+  issueSkewSeconds,
+} from "./capability.ts";
+export type { ExecutionCertificate, ExecutionOrigin, Retirement } from "./certificate.ts";
+export {
+  type ErrorCode,
+  type ErrorDetails,
+  type ErrorKind,
+  isErrorCode,
+  isSpaceError,
+  SpaceError,
+} from "./errors.ts";
+export { firstGeneration, type Generation, nextGeneration, parseGeneration } from "./generation.ts";
+export {
+  type Activation,
+  compareIdentity,
+  type ExecutionIdentity,
+  freezeIdentity,
+  type IdentityComparison,
+  type IdentityJson,
+  identityToJson,
+  members,
+  type Placement,
+  parseIdentity,
+  type SubstrateName,
+  sameRoute,
+} from "./identity.ts";
+export {
+  type ActivationId,
+  type AdmissionId,
+  type CapabilityId,
+  type Digest,
+  newActivationId,
+  newAdmissionId,
+  newCapabilityId,
+  newSandboxId,
+  newTenantId,
+  newWorkerId,
+  parseActivationId,
+  parseAdmissionId,
+  parseCapabilityId,
+  parseDigest,
+  parseSandboxId,
+  parseTenantId,
+  parseWorkerId,
+  type SandboxId,
+  type TenantId,
+  type WorkerId,
+} from "./ids.ts";
+export type { Json } from "./json.ts";
+export { enteredFrom, mayEnter, type SandboxState } from "./lifecycle.ts";
+export type { Clock } from "./ports/clock.ts";
+export type { ObjectStore } from "./ports/object-store.ts";
+export type { Random } from "./ports/random.ts";
+export type {
+  CallerCredential,
+  ResolveAnswer,
+  ResolveRequest,
+  RouteSource,
+  WantedAccess,
+} from "./ports/route-source.ts";
+export type { RuntimeRecordStore } from "./ports/runtime-record-store.ts";
+export type {
+  ApiCaller,
+  ConnectedSandbox,
+  ConnectSandbox,
+  CreateSandbox,
+  ListSandboxes,
+  SandboxService,
+  SandboxView,
+} from "./ports/sandbox-service.ts";
+export type {
+  EndpointEvidence,
+  ExecutionExit,
+  ExecutionLimits,
+  ProcessEvidence,
+  RunningExecution,
+  StartRequest,
+  Substrate,
+  SubstrateAbilities,
+} from "./ports/substrate.ts";
+export type {
+  ActivateAnswer,
+  ActivateRequest,
+  SnapshotAnswer,
+  WorkerControl,
+  WorkerDirectory,
+  WorkerHandle,
+  WorkerInventory,
+  WorkerReport,
+} from "./ports/worker-control.ts";
+export type { RuntimeRecord } from "./record.ts";
+export type { Route, RouteEntry, WorkerEndpoint } from "./route.ts";
+export { Secret } from "./secret.ts";
+export type { Chunk, MemoryKept, SnapshotManifest } from "./snapshot.ts";
+export type { DenyReason, IdentityVerdict, RefreshReason } from "./verdict.ts";

@@ -1,3 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
-export {};
+
+export {
+  encodeHeader,
+  type Frame,
+  FrameReader,
+  type FrameType,
+  frameHeaderBytes,
+  framePayloadLimitBytes,
+  frameType,
+} from "./frame.ts";
+export { headerValue, isReserved, passableHeaders } from "./headers.ts";
+export { FrameLink, headLimitBytes, type LinkOptions, streamInFlightLimitBytes } from "./link.ts";
+export {
+  LinkStream,
+  relayTo,
+  type StreamCarrier,
+  type StreamHandlers,
+  streamWindowBytes,
+} from "./link-stream.ts";
+export {
+  type AnswerHead,
+  admissionHeader,
+  admittedHeader,
+  type OperationHead,
+  type OperationTarget,
+  parseAnswerHead,
+  parseOperationHead,
+  rejectedRouteHeader,
+  reservedPrefix,
+  verdictHeader,
+} from "./operation-head.ts";
+export {
+  agentPort,
+  type GuestOperation,
+  guestOperation,
+  guestOperations,
+  type OperationClass,
+} from "./operations.ts";
+export {
+  callRpc,
+  decodeError,
+  decodeJson,
+  defaultRpcDeadlineMs,
+  encodeError,
+  encodeJson,
+  type RpcCall,
+  type RpcHandler,
+  rpcMethod,
+  serveRpc,
+} from "./rpc.ts";
+export { httpStatus } from "./status.ts";

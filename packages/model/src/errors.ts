@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import type { Generation } from "./generation.ts";
+import type { SandboxState } from "./lifecycle.ts";
+
+/** What a failure means for the caller; the one table in `wire` maps it to HTTP and RPC statuses. */
+export type ErrorKind =
+  | "invalid"
+  | "unauthenticated"
+  | "denied"
+  | "not-found"
+  | "conflict"
+  | "exhausted"
+  | "too-large"
+  | "unavailable"
+  | "internal";
+
+/**
+ * Every failure that SPACE can report, with its public fields. Adding a line here (and its kind below) is the only
+ * way to add an error. Codes are stable for ever.
+ */
+export interface ErrorDetails {
+  "input/invalid": { readonly field: string; readonly problem: string };
+  "input/too-large": { readonly what: string; readonly limitBytes: number };
+  "key/missing": Record<never, never>;
+  "key/unknown": Record<never, never>;
+  "token/missing": Record<never, never>;
+  "token/wrong": Record<never, never>;
+  "sandbox/not-found": { readonly sandboxId: string };
+  "sandbox/state": { readonly sandboxId: string; readonly state: SandboxState };
+  "sandbox/not-running": { readonly sandboxId: string };
+  "sandbox/port-closed": { readonly sandboxId: string; readonly port: number };
+  "template/not-found": { readonly template: string };
+  "limit/sandboxes": { readonly limit: number };
+  "capability/malformed": { readonly problem: string };
+  "capability/key": Record<never, never>;
+  "capability/signature": Record<never, never>;
+  "capability/time": { readonly problem: "expired" | "not-yet" | "lifetime" };
+  "bundle/refused": { readonly problem: string };
+  "certificate/refused": { readonly problem: string };
+  "record/conflict": {
+    readonly sandboxId: string;
+    readonly installed: Generation;
+    readonly offered: Generation;
+  };
+  "record/stale": {
+    readonly sandboxId: string;
+    readonly installed: Generation;
+    readonly offered: Generation;
+  };
+  "record/absent": { readonly sandboxId: string };
+  "route/unrepaired": { readonly sandboxId: string; readonly retryAfterMs: number };
+  "route/refused": { readonly sandboxId: string };
+  "worker/unreachable": { readonly workerId: string };
+  "worker/none-free": Record<never, never>;
+  "endpoint/mismatch": { readonly problem: string };
+  "endpoint/unverifiable": { readonly problem: string };
+  "substrate/failed": { readonly step: string };
+  "substrate/unsupported": { readonly feature: string };
+  "snapshot/refused": { readonly problem: string };
+  "snapshot/missing": { readonly digest: string };
+  "store/failed": { readonly step: string };
+  "link/closed": Record<never, never>;
+  "link/protocol": { readonly problem: string };
+  "deadline/passed": { readonly what: string; readonly limitMs: number };
+  "host/unfit": { readonly problem: string; readonly remedy: string };
+  "data/in-use": { readonly pid: number };
+  "guest/operation": { readonly errno: number; readonly step: string };
+  "internal/bug": { readonly where: string };
+}
+
+export type ErrorCode = keyof ErrorDetails;
+
+const kinds = {
+  "input/invalid": "invalid",
+  "input/too-large": "too-large",
+  "key/missing": "unauthenticated",
+  "key/unknown": "unauthenticated",
+  "token/missing": "unauthenticated",
+  "token/wrong": "unauthenticated",
+  "sandbox/not-found": "not-found",
+  "sandbox/state": "conflict",
+  "sandbox/not-running": "not-found",
+  "sandbox/port-closed": "unavailable",
+  "template/not-found": "not-found",
+  "limit/sandboxes": "exhausted",
+  "capability/malformed": "denied",
+  "capability/key": "denied",
+  "capability/signature": "denied",
+  "capability/time": "denied",
+  "bundle/refused": "denied",
+  "certificate/refused": "denied",
+  "record/conflict": "conflict",
+  "record/stale": "conflict",
+  "record/absent": "not-found",
+  "route/unrepaired": "unavailable",
+  "route/refused": "denied",
+  "worker/unreachable": "unavailable",
+  "worker/none-free": "unavailable",
+  "endpoint/mismatch": "unavailable",
+  "endpoint/unverifiable": "unavailable",
+  "substrate/failed": "unavailable",
+  "substrate/unsupported": "invalid",
+  "snapshot/refused": "unavailable",
+  "snapshot/missing": "unavailable",
+  "store/failed": "unavailable",
+  "link/closed": "unavailable",
+  "link/protocol": "internal",
+  "deadline/passed": "unavailable",
+  "host/unfit": "unavailable",
+  "data/in-use": "conflict",
+  "guest/operation": "internal",
+  "internal/bug": "internal",
+} as const satisfies Record<ErrorCode, ErrorKind>;
+
+/** The one error class. The message is the code; values are in `details`, each of them public; `cause` stays inside the process. */
+export class SpaceError<C extends ErrorCode = ErrorCode> extends Error {
+  override readonly name: string = "SpaceError";
+  readonly code: C;
+  readonly details: ErrorDetails[C];
+
+  constructor(code: C, details: ErrorDetails[C], options?: ErrorOptions) {
+    super(code, options);
+    this.code = code;
+    this.details = details;
+  }
+
+  get kind(): ErrorKind {
+    return kinds[this.code];
+  }
+}
+
+/** Narrows to a `SpaceError`, of one code when given. */
+export function isSpaceError<C extends ErrorCode>(value: unknown, code?: C): value is SpaceError<C> {
+  return value instanceof SpaceError && (code === undefined || value.code === code);
+}
+
+/** Whether the text is one of the codes (for errors that came over a wire). */
+export function isErrorCode(text: string): text is ErrorCode {
+  return Object.hasOwn(kinds, text);
+}

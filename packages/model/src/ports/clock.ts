@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+/** Time. Wall time for what others signed or will read, monotonic time for durations. Both in milliseconds. */
+export interface Clock {
+  wallMs(): number;
+  /** Never steps; runs on while the host is suspended where the platform can. */
+  monotonicMs(): number;
+  /** Calls back once after the delay; the returned function cancels. */
+  after(delayMs: number, callback: () => void): () => void;
+}

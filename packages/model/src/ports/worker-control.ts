@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import type { ExecutionIdentity } from "../identity.ts";
+import type { Digest, SandboxId, TenantId, WorkerId } from "../ids.ts";
+import type { MemoryKept, SnapshotManifest } from "../snapshot.ts";
+import type { ExecutionLimits } from "./substrate.ts";
+
+export interface ActivateRequest {
+  readonly identity: ExecutionIdentity;
+  readonly tenantId: TenantId;
+  readonly template: string;
+  readonly limits: ExecutionLimits;
+  /** Sandbox-wide variables of the user's processes. */
+  readonly variables: Readonly<Record<string, string>>;
+  /** The snapshot to begin from, with its digest; the worker verifies it before use. */
+  readonly from?: {
+    readonly manifest: SnapshotManifest;
+    readonly digest: Digest;
+    readonly memory: MemoryKept;
+  };
+}
+
+export interface ActivateAnswer {
+  /** R-5: the new execution's Ed25519 public key (raw, base64url). */
+  readonly publicKey: string;
+  /** Whether the processes of the snapshot go on. False after a cold start. */
+  readonly memory: boolean;
+}
+
+export interface SnapshotAnswer {
+  readonly manifest: SnapshotManifest;
+  /** The manifest as signed by the execution's key: compact JWS. */
+  readonly signed: string;
+}
+
+/**
+ * The control plane's commands to one worker. Each is safe to repeat with the same arguments; each resolves only when
+ * the worker has made its effect durable. Throws `worker/unreachable` when the answer did not come: the effect is then unknown.
+ */
+export interface WorkerControl {
+  /** Starts the execution. It serves nobody before {@link install}. */
+  activate(request: ActivateRequest): Promise<ActivateAnswer>;
+  /** R-12: the certificate, verified by the worker itself, becomes its runtime record. */
+  install(certificate: string): Promise<void>;
+  /** Ends the epoch, stops admitting, flushes, freezes and snapshots. The guest stays frozen until the next command. */
+  snapshot(identity: ExecutionIdentity, previousManifest: Digest | null): Promise<SnapshotAnswer>;
+  /** A pause that lost: the frozen guest runs and admits again under the same identity, in a new epoch. */
+  abortPause(identity: ExecutionIdentity): Promise<void>;
+  /** R-12: a signed retirement. `keepFrozen`: the processes stay frozen under the manifest's digest; otherwise they end. */
+  retire(retirement: string, keepFrozen: Digest | null): Promise<void>;
+  /** Ends processes that were kept frozen for this sandbox, if any. */
+  discard(sandboxId: SandboxId): Promise<void>;
+}
+
+/** A worker as the control plane sees it. */
+export interface WorkerHandle {
+  readonly workerId: WorkerId;
+  readonly control: WorkerControl;
+  readonly endpoint: { readonly host: string; readonly port: number };
+  /** Executions that may still be started here. */
+  readonly freeSlots: number;
+  readonly substrate: ExecutionIdentity["placement"]["substrate"];
+}
+
+/** The workers that are connected now. */
+export interface WorkerDirectory {
+  find(workerId: WorkerId): WorkerHandle | undefined;
+  all(): readonly WorkerHandle[];
+}
+
+/** What a worker tells the control plane unasked. */
+export interface WorkerReport {
+  readonly identity: ExecutionIdentity;
+  readonly what: "exited";
+  readonly reason: string;
+}
+
+/** Said when a worker (re)connects, so that both sides agree on what runs. */
+export interface WorkerInventory {
+  readonly installed: readonly ExecutionIdentity[];
+  readonly frozen: readonly { readonly sandboxId: SandboxId; readonly manifest: Digest }[];
+}

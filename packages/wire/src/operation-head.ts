@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import {
+  type AdmissionId,
+  members,
+  type PortProtocol,
+  parseAdmissionId,
+  parseSandboxId,
+  portProtocols,
+  type SandboxId,
+  SpaceError,
+} from "@space/model";
+
+/** What the request is for: the agent in the guest, or a port of the user's. */
+export type OperationTarget =
+  | { readonly purpose: "control" }
+  | { readonly purpose: "service-port"; readonly port: number; readonly protocol: PortProtocol };
+
+/**
+ * The head of an operation between gateway and worker. R-13: `sandbox` is the target, named apart from the capability.
+ * `headers` is flat: name, value, name, value; names in lower case.
+ */
+export interface OperationHead {
+  readonly admission: AdmissionId;
+  readonly sandbox: SandboxId;
+  readonly capability: string;
+  readonly target: OperationTarget;
+  readonly method: string;
+  /** Path with query. */
+  readonly path: string;
+  readonly headers: readonly string[];
+}
+
+/** The answer's head on every hop. */
+export interface AnswerHead {
+  readonly status: number;
+  readonly headers: readonly string[];
+}
+
+/** R-14: the worker's own headers. Nothing else may use the prefix. */
+export const reservedPrefix = "space-";
+export const admittedHeader = "space-admitted";
+export const admissionHeader = "space-admission";
+export const verdictHeader = "space-verdict";
+export const rejectedRouteHeader = "space-rejected-route";
+
+function bad(problem: string): SpaceError {
+  return new SpaceError("link/protocol", { problem });
+}
+
+/** Reads a gateway's head strictly. Throws `link/protocol` or `input/invalid`. */
+export function parseOperationHead(value: unknown): OperationHead {
+  const head = members(value, "head", [
+    "admission",
+    "sandbox",
+    "capability",
+    "target",
+    "method",
+    "path",
+    "headers",
+  ]);
+  const { capability, method, path } = head;
+  if (typeof capability !== "string") throw bad("bad capability");
+  if (typeof method !== "string" || !/^[A-Z]{1,16}$/.test(method)) throw bad("bad method");
+  if (typeof path !== "string" || !path.startsWith("/")) throw bad("bad path");
+  return {
+    admission: parseAdmissionId(head["admission"]),
+    sandbox: parseSandboxId(head["sandbox"]),
+    capability,
+    target: parseTarget(head["target"]),
+    method,
+    path,
+    headers: parseHeaders(head["headers"]),
+  };
+}
+
+export function parseAnswerHead(value: unknown): AnswerHead {
+  const head = members(value, "head", ["status", "headers"]);
+  const status = head["status"];
+  if (typeof status !== "number" || !Number.isInteger(status) || status < 200 || status > 599)
+    throw bad("bad status");
+  return { status, headers: parseHeaders(head["headers"]) };
+}
+
+function parseTarget(value: unknown): OperationTarget {
+  if (typeof value === "object" && value !== null && "purpose" in value && value.purpose === "control") {
+    members(value, "target", ["purpose"]);
+    return { purpose: "control" };
+  }
+  const { purpose, port, protocol } = members(value, "target", ["purpose", "port", "protocol"]);
+  if (purpose !== "service-port") throw bad("bad purpose");
+  if (typeof port !== "number" || !Number.isInteger(port) || port < 1 || port > 65_535) throw bad("bad port");
+  const known = portProtocols.find((name) => name === protocol);
+  if (known === undefined) throw bad("bad protocol");
+  return { purpose: "service-port", port, protocol: known };
+}
+
+function parseHeaders(value: unknown): readonly string[] {
+  if (!Array.isArray(value) || value.length % 2 !== 0) throw bad("bad headers");
+  const headers: string[] = [];
+  for (const text of value) {
+    if (typeof text !== "string") throw bad("bad headers");
+    headers.push(text);
+  }
+  return headers;
+}
