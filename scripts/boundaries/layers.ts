@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+/** What one package may import, apart from its own files. */
+export interface Layer {
+  /** Packages of this tree, by folder name. */
+  readonly packages: readonly string[];
+  /** Node's modules it is limited to; absent means any. Its tests are not limited. */
+  readonly builtins?: readonly string[];
+  /** "none" refuses every package from outside the tree. Its tests are not limited. */
+  readonly thirdParty?: "none";
+  /** "allowed" lets it read the clock, chance, the environment and the network itself. */
+  readonly ambient?: "allowed";
+}
+
+const pure = ["model"];
+const lower = ["model", "capability", "wire"];
+const adapter: Layer = { packages: lower, ambient: "allowed" };
+const useCase: Layer = { packages: lower };
+
+/** Imports go only downward. A package that is not in this table is refused until it has a row. */
+export const layers: Readonly<Record<string, Layer>> = {
+  model: { packages: [], builtins: [], thirdParty: "none" },
+  capability: { packages: pure, builtins: ["node:crypto", "node:buffer"], thirdParty: "none" },
+  wire: { packages: pure },
+
+  mtls: adapter,
+  "store-sqlite": adapter,
+  "object-store": adapter,
+  "platform-linux": adapter,
+  "spaced-guest": { packages: ["model", "wire"], ambient: "allowed" },
+  "substrate-namespace": {
+    packages: ["model", "wire", "platform-linux", "spaced-guest"],
+    ambient: "allowed",
+  },
+
+  "control-plane": useCase,
+  gateway: useCase,
+  worker: useCase,
+  "spaced-host": { packages: ["model", "wire"] },
+  "e2b-api": { packages: ["model", "wire"] },
+
+  space: {
+    packages: [
+      ...lower,
+      "mtls",
+      "store-sqlite",
+      "object-store",
+      "platform-linux",
+      "spaced-guest",
+      "substrate-namespace",
+      "control-plane",
+      "gateway",
+      "worker",
+      "spaced-host",
+      "e2b-api",
+    ],
+    ambient: "allowed",
+  },
+  testing: {
+    packages: [
+      ...lower,
+      "mtls",
+      "store-sqlite",
+      "object-store",
+      "platform-linux",
+      "spaced-guest",
+      "substrate-namespace",
+      "control-plane",
+      "gateway",
+      "worker",
+      "spaced-host",
+      "e2b-api",
+      "space",
+    ],
+    ambient: "allowed",
+  },
+};
