@@ -67,6 +67,7 @@ export {
 export type { Json } from "./json.ts";
 export { enteredFrom, mayEnter, type SandboxState } from "./lifecycle.ts";
 export type { Clock } from "./ports/clock.ts";
+export type { AdoptRequest, HostControl, RekeyRequest } from "./ports/host-control.ts";
 export type { ObjectStore } from "./ports/object-store.ts";
 export type { Random } from "./ports/random.ts";
 export type {

@@ -2,9 +2,11 @@
 // Copyright 2026 The SPACE authors
 
 import {
+  type ActivationId,
   type AdmissionId,
   members,
   type PortProtocol,
+  parseActivationId,
   parseAdmissionId,
   parseSandboxId,
   portProtocols,
@@ -30,6 +32,33 @@ export interface OperationHead {
   /** Path with query. */
   readonly path: string;
   readonly headers: readonly string[];
+}
+
+/** The head of an admitted operation between worker and bridge: it names the activation and carries no capability. */
+export interface HostOperationHead {
+  readonly activation: ActivationId;
+  readonly target: OperationTarget;
+  readonly method: string;
+  readonly path: string;
+  readonly headers: readonly string[];
+}
+
+/** Reads a worker's head strictly. Throws `link/protocol` or `input/invalid`. */
+export function parseHostOperationHead(value: unknown): HostOperationHead {
+  const head = members(value, "head", ["activation", "target", "method", "path", "headers"]);
+  return {
+    activation: parseActivationId(head["activation"]),
+    target: parseTarget(head["target"]),
+    ...parseRequestLine(head),
+    headers: parseHeaders(head["headers"]),
+  };
+}
+
+function parseRequestLine(head: Record<string, unknown>): { method: string; path: string } {
+  const { method, path } = head;
+  if (typeof method !== "string" || !/^[A-Z]{1,16}$/.test(method)) throw bad("bad method");
+  if (typeof path !== "string" || !path.startsWith("/")) throw bad("bad path");
+  return { method, path };
 }
 
 /** The answer's head on every hop. */
@@ -60,17 +89,14 @@ export function parseOperationHead(value: unknown): OperationHead {
     "path",
     "headers",
   ]);
-  const { capability, method, path } = head;
+  const { capability } = head;
   if (typeof capability !== "string") throw bad("bad capability");
-  if (typeof method !== "string" || !/^[A-Z]{1,16}$/.test(method)) throw bad("bad method");
-  if (typeof path !== "string" || !path.startsWith("/")) throw bad("bad path");
   return {
     admission: parseAdmissionId(head["admission"]),
     sandbox: parseSandboxId(head["sandbox"]),
     capability,
     target: parseTarget(head["target"]),
-    method,
-    path,
+    ...parseRequestLine(head),
     headers: parseHeaders(head["headers"]),
   };
 }

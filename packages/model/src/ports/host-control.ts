@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import type { ActivationId, SandboxId } from "../ids.ts";
+import type { Secret } from "../secret.ts";
+
+export interface AdoptRequest {
+  readonly activationId: ActivationId;
+  readonly sandboxId: SandboxId;
+  readonly template: string;
+  readonly socketPath: string;
+  readonly activationSecret: Secret<Uint8Array>;
+  /** The process that must own the listening socket (R-19). */
+  readonly guest: { readonly pid: number; readonly startTime: string };
+  /** Sandbox-wide variables of the user's processes. */
+  readonly variables: Readonly<Record<string, string>>;
+}
+
+export interface RekeyRequest {
+  readonly from: ActivationId;
+  readonly to: ActivationId;
+  readonly activationSecret: Secret<Uint8Array>;
+}
+
+/**
+ * The worker daemon's commands to `spaced-host`, the bridge that outlives it. Each is safe to repeat. The bridge serves
+ * an activation only between `adopt` and `release`, and only after it has verified the guest's socket itself.
+ */
+export interface HostControl {
+  /** Verifies the endpoint and begins to serve. Throws `endpoint/mismatch` or `endpoint/unverifiable`. */
+  adopt(request: AdoptRequest): Promise<void>;
+  /** A frozen execution goes on as another activation: new id, new secret, same processes. Old connections end. */
+  rekey(request: RekeyRequest): Promise<void>;
+  /** Waits up to `limitMs` for short operations to end, then flushes the guest's files to the host. True when none was cut short. */
+  quiesce(activationId: ActivationId, limitMs: number): Promise<boolean>;
+  /** Ends every stream and forgets the activation. Unknown ones are a success. */
+  release(activationId: ActivationId): Promise<void>;
+  list(): Promise<readonly ActivationId[]>;
+}
