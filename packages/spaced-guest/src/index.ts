@@ -1,3 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
-export {};
+
+export {
+  encodeFrame,
+  FrameBuilder,
+  FrameParser,
+  maxFrameBytes,
+  PayloadReader,
+  ProtocolError,
+} from "./frames.ts";
+export {
+  GuestConnection,
+  type GuestCredentials,
+  type GuestWriter,
+  type ReadHandlers,
+  type ReadOptions,
+} from "./guest-connection.ts";
+export { type ConnectionFault, GuestConnectionError, GuestError } from "./guest-error.ts";
+export { GuestPool, type GuestPoolOptions } from "./guest-pool.ts";
+export { GuestProcess, type ProcessHandlers, type ProcessLink } from "./guest-process.ts";
+export {
+  dataChunkBytes,
+  type EntryType,
+  type GuestEntry,
+  GuestFrame,
+  type ProcessExit,
+  type SpawnRequest,
+  secretBytes,
+  stdinWindowBytes,
+  type WriteOptions,
+} from "./guest-protocol.ts";
+export { LaunchClient } from "./launch-client.ts";
+export {
+  type BindMount,
+  type HostRecord,
+  type LaunchExit,
+  LaunchFrame,
+  type LaunchListing,
+  type StartedProcess,
+  type StartRecord,
+} from "./launch-protocol.ts";

@@ -1,0 +1,425 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import { randomBytes, timingSafeEqual } from "node:crypto";
+import { connect as connectSocket, type Socket } from "node:net";
+import { constants } from "node:os";
+import {
+  encodeFrame,
+  type FrameBuilder,
+  FrameParser,
+  maxFrameBytes,
+  PayloadReader,
+  ProtocolError,
+} from "./frames.ts";
+import { GuestConnectionError, GuestError } from "./guest-error.ts";
+import { type FrameSink, GuestProcess, type ProcessHandlers } from "./guest-process.ts";
+import * as wire from "./guest-protocol.ts";
+
+const { GuestFrame } = wire;
+
+/** Who the guest must prove to be. The secret never leaves this process: only MACs under it do. */
+export interface GuestCredentials {
+  readonly activationId: string;
+  readonly secret: Uint8Array;
+}
+
+export interface ReadOptions {
+  readonly offset?: number;
+  /** Bytes wanted; to the end of the file by default. */
+  readonly length?: number;
+}
+
+/** Receives a streamed file. `onData` may call `pause()` on the connection; `resume()` goes on. */
+export interface ReadHandlers {
+  onEntry(entry: wire.GuestEntry): void;
+  onData(chunk: Buffer): void;
+}
+
+/** A file being written. Exactly one of `end` and `abort` finishes it. */
+export interface GuestWriter {
+  /** False when the socket's buffer is full: wait for `drained()` before the next write. */
+  write(chunk: Uint8Array): boolean;
+  drained(): Promise<void>;
+  /** Resolves with the file's entry when the guest has written everything; rejects with `GuestError` otherwise. */
+  end(): Promise<wire.GuestEntry>;
+  /** Closes the connection; what was already written stays in the file. */
+  abort(): void;
+}
+
+const helloDeadlineMs = 10_000;
+
+/**
+ * One verified connection to a guest's pid 1. File and query operations follow each other on it, one at a time: starting
+ * a second one before the first has settled is a bug and throws. `spawn` and `dial` take the connection over.
+ * Operations reject with `GuestError` (refused; the connection stays usable) or `GuestConnectionError` (discard it).
+ */
+export class GuestConnection {
+  /** The underlying socket, for reading peer credentials from its descriptor. Do not read or write it. */
+  readonly socket: Socket;
+  readonly #parser: FrameParser;
+  #sink: FrameSink | null = null;
+  #fault: GuestConnectionError | null = null;
+  #takenOver = false;
+
+  private constructor(socket: Socket) {
+    this.socket = socket;
+    this.#parser = new FrameParser((type, payload) => {
+      const sink = this.#sink;
+      if (sink === null) throw new ProtocolError("unexpected frame");
+      sink.onFrame(type, payload);
+    });
+    socket.on("data", this.#onData);
+    socket.on("end", this.#onEnd);
+    socket.on("error", this.#onError);
+    socket.on("close", this.#onEnd);
+  }
+
+  /** Opens a socket and verifies the guest; sends nothing but a nonce before it has proved itself. */
+  static async connect(socketPath: string, credentials: GuestCredentials): Promise<GuestConnection> {
+    const socket = connectSocket({ path: socketPath, allowHalfOpen: true });
+    return GuestConnection.over(socket, credentials);
+  }
+
+  /** The same over a socket that the caller has opened (with `allowHalfOpen`) and whose peer it may have checked. */
+  static over(socket: Socket, credentials: GuestCredentials): Promise<GuestConnection> {
+    const connection = new GuestConnection(socket);
+    const nonce = randomBytes(wire.nonceBytes);
+    const expected = wire.helloMac(credentials.secret, nonce, credentials.activationId);
+    const deadline = setTimeout(() => connection.#fail(new GuestConnectionError("timeout")), helloDeadlineMs);
+    socket.write(wire.encodeHello(nonce));
+    return connection
+      .#exchange((type, payload) => {
+        if (type !== GuestFrame.helloOk) throw new ProtocolError("expected HELLO_OK");
+        const reader = new PayloadReader(payload);
+        const activationId = reader.string();
+        const mac = reader.fixed(32);
+        if (activationId !== credentials.activationId || !timingSafeEqual(mac, expected)) {
+          throw new GuestConnectionError("unverified");
+        }
+        return connection;
+      })
+      .finally(() => clearTimeout(deadline));
+  }
+
+  /** True while another operation may be started. */
+  get usable(): boolean {
+    return this.#fault === null && this.#sink === null && !this.#takenOver;
+  }
+
+  /** Called once when the connection ends for any reason. */
+  onClose(listener: () => void): void {
+    if (this.socket.closed) listener();
+    else this.socket.once("close", listener);
+  }
+
+  /** Ends the connection at once; a running operation rejects. Safe to call repeatedly. */
+  destroy(): void {
+    this.#fail(new GuestConnectionError("closed"));
+  }
+
+  stat(path: string): Promise<wire.GuestEntry> {
+    this.#send(wire.encodePathRequest(GuestFrame.stat, path));
+    return this.#exchange(expectEntry);
+  }
+
+  async list(path: string, depth = 1): Promise<wire.GuestEntry[]> {
+    const entries: wire.GuestEntry[] = [];
+    this.#send(wire.encodeList(path, depth));
+    return this.#stream<wire.GuestEntry[]>((type, payload) => {
+      if (type === GuestFrame.data) wire.decodeEntries(payload, entries);
+      else if (type === GuestFrame.end) return entries;
+      else throw new ProtocolError("unexpected frame in LIST");
+      return undefined;
+    });
+  }
+
+  /** Streams a file. Resolves when everything has been handed to `handlers`. */
+  readStream(path: string, options: ReadOptions, handlers: ReadHandlers): Promise<void> {
+    const length = options.length === undefined ? wire.toTheEnd : BigInt(options.length);
+    this.#send(wire.encodeRead(path, BigInt(options.offset ?? 0), length));
+    return this.#stream<true>((type, payload) => {
+      if (type === GuestFrame.data) handlers.onData(payload);
+      else if (type === GuestFrame.ok) handlers.onEntry(wire.decodeEntry(new PayloadReader(payload)));
+      else if (type === GuestFrame.end) return true;
+      else throw new ProtocolError("unexpected frame in READ");
+      return undefined;
+    }).then(() => undefined);
+  }
+
+  /** Reads a whole file (or range) into memory; more than `maxBytes` rejects with EFBIG and ends the connection. */
+  async readFile(path: string, maxBytes: number, options: ReadOptions = {}): Promise<Buffer> {
+    const chunks: Buffer[] = [];
+    let total = 0;
+    await this.readStream(path, options, {
+      onEntry: () => undefined,
+      onData: (chunk) => {
+        total += chunk.length;
+        if (total > maxBytes) throw new GuestError(constants.errno.EFBIG, "read");
+        chunks.push(chunk);
+      },
+    });
+    return chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks, total);
+  }
+
+  /** Writes a file whose content is at hand: one write for small ones. */
+  writeFile(path: string, options: wire.WriteOptions, content: Uint8Array): Promise<wire.GuestEntry> {
+    const inOneWrite = content.length <= wire.dataChunkBytes;
+    const request = wire.encodeWrite(path, options, 128 + path.length + (inOneWrite ? content.length : 0));
+    if (inOneWrite) {
+      if (content.length > 0) request.begin(GuestFrame.data).raw(content).end();
+      this.#send(request.begin(GuestFrame.end).end().finish());
+      return this.#exchange(expectEntry);
+    }
+    this.#send(request.finish());
+    const answer = this.#exchange(expectEntry);
+    for (let at = 0; at < content.length; at += wire.dataChunkBytes) {
+      this.socket.write(encodeFrame(GuestFrame.data, content.subarray(at, at + wire.dataChunkBytes)));
+    }
+    this.socket.write(encodeFrame(GuestFrame.end));
+    return answer;
+  }
+
+  /** Starts writing a file whose content arrives over time. The connection is busy until the writer is ended. */
+  writeStream(path: string, options: wire.WriteOptions): GuestWriter {
+    const { socket } = this;
+    this.#send(wire.encodeWrite(path, options).finish());
+    const answer = this.#exchange(expectEntry);
+    answer.catch(() => undefined); // reported by end(); the writer may be aborted without it
+    return {
+      write: (chunk) => {
+        let more = true;
+        for (let at = 0; at < chunk.length; at += maxFrameBytes) {
+          more = socket.write(encodeFrame(GuestFrame.data, chunk.subarray(at, at + maxFrameBytes)));
+        }
+        return more;
+      },
+      drained: () => this.#drained(),
+      end: () => {
+        socket.write(encodeFrame(GuestFrame.end));
+        return answer;
+      },
+      abort: () => this.destroy(),
+    };
+  }
+
+  /** mkdir -p. Rejects with EEXIST when the directory is there, ENOTDIR when a file is in the way. */
+  mkdir(path: string, owner: { readonly uid: number; readonly gid: number }): Promise<void> {
+    this.#send(wire.encodeMkdir(path, owner.uid, owner.gid));
+    return this.#exchange(expectOk);
+  }
+
+  /** Missing parents of `to` are made with the given owner. Resolves with the entry at `to`. */
+  rename(
+    from: string,
+    to: string,
+    owner: { readonly uid: number; readonly gid: number },
+  ): Promise<wire.GuestEntry> {
+    this.#send(wire.encodeRename(from, to, owner.uid, owner.gid));
+    return this.#exchange(expectEntry);
+  }
+
+  /** Recursive; a missing path is no error; symlinks are removed, never followed. */
+  remove(path: string): Promise<void> {
+    this.#send(wire.encodePathRequest(GuestFrame.remove, path));
+    return this.#exchange(expectOk);
+  }
+
+  /** Flushes the guest's file system as far as its mount promises. */
+  sync(): Promise<void> {
+    this.#send(encodeFrame(GuestFrame.sync));
+    return this.#exchange(expectOk);
+  }
+
+  statfs(): Promise<{ readonly totalBytes: number; readonly availableBytes: number }> {
+    this.#send(encodeFrame(GuestFrame.statfs));
+    return this.#exchange((type, payload) => {
+      expectOk(type, payload);
+      const reader = new PayloadReader(payload);
+      return { totalBytes: Number(reader.u64()), availableBytes: Number(reader.u64()) };
+    });
+  }
+
+  /** Sends a signal to every process of the guest but its pid 1. */
+  killAll(signal: number): Promise<void> {
+    const payload = Buffer.allocUnsafe(4);
+    payload.writeUInt32LE(signal);
+    this.#send(encodeFrame(GuestFrame.killAll, payload));
+    return this.#exchange(expectOk);
+  }
+
+  /** Gives the guest a new identity. Its other connections are closed by it (see `attach`); this one goes on. */
+  rekey(current: GuestCredentials, next: GuestCredentials): Promise<void> {
+    this.#send(wire.encodeRekey(current.secret, next.secret, next.activationId));
+    return this.#exchange(expectOk);
+  }
+
+  /**
+   * Starts a process; takes the connection over when it succeeds. Rejects with `GuestError` when the process could not
+   * be started (the connection stays usable). The process dies with the connection.
+   */
+  spawn(request: wire.SpawnRequest, handlers: ProcessHandlers): Promise<GuestProcess> {
+    let frame: Buffer;
+    try {
+      frame = wire.encodeSpawn(request);
+    } catch (cause) {
+      if (cause instanceof ProtocolError) throw new GuestError(constants.errno.E2BIG, "exec");
+      throw cause;
+    }
+    this.#send(frame);
+    return this.#becomeProcess(handlers);
+  }
+
+  /**
+   * Takes over a process whose connection ended with a rekey: its output continues where it stopped. ESRCH when there
+   * is no such process or another connection has it.
+   */
+  attach(pid: number, handlers: ProcessHandlers): Promise<GuestProcess> {
+    const payload = Buffer.allocUnsafe(4);
+    payload.writeUInt32LE(pid);
+    this.#send(encodeFrame(GuestFrame.attach, payload));
+    return this.#becomeProcess(handlers);
+  }
+
+  /** Connects to a TCP port on the guest's loopback. Resolves with the socket, from then on a raw duplex pipe. */
+  dial(port: number): Promise<Socket> {
+    const payload = Buffer.allocUnsafe(2);
+    payload.writeUInt16LE(port);
+    this.#send(encodeFrame(GuestFrame.dial, payload));
+    return this.#exchange((type, answer) => {
+      expectOk(type, answer);
+      this.#takenOver = true;
+      const { socket } = this;
+      const leftover = this.#parser.stop();
+      socket.off("data", this.#onData);
+      socket.off("end", this.#onEnd);
+      socket.off("error", this.#onError);
+      socket.off("close", this.#onEnd);
+      socket.pause();
+      queueMicrotask(() => {
+        const early = leftover();
+        if (early.length > 0) socket.unshift(early);
+      });
+      return socket;
+    });
+  }
+
+  /** Stops and restarts reading from the guest (back-pressure). */
+  pause(): void {
+    this.socket.pause();
+  }
+
+  resume(): void {
+    this.socket.resume();
+  }
+
+  /** For `GuestProcess`: writes one frame of a running process. */
+  writeFrames(bytes: Buffer | FrameBuilder): boolean {
+    if (this.#fault !== null) return false;
+    return this.socket.write(Buffer.isBuffer(bytes) ? bytes : bytes.finish());
+  }
+
+  #send(request: Buffer): void {
+    if (this.#sink !== null || this.#takenOver)
+      throw new TypeError("a guest connection serves one operation at a time");
+    if (this.#fault === null) this.socket.write(request);
+  }
+
+  #becomeProcess(handlers: ProcessHandlers): Promise<GuestProcess> {
+    return this.#exchange((type, payload) => {
+      if (type !== GuestFrame.started) throw new ProtocolError("expected STARTED");
+      const pid = new PayloadReader(payload).u32();
+      this.#takenOver = true;
+      const process = new GuestProcess(this, pid, handlers);
+      this.#sink = process;
+      return process;
+    });
+  }
+
+  #exchange<T>(decode: (type: number, payload: Buffer) => T): Promise<T> {
+    return this.#stream<{ value: T }>((type, payload) => ({ value: decode(type, payload) })).then(unwrap);
+  }
+
+  /** Feeds frames to `next` until it returns something. An ERROR frame rejects and leaves the connection usable. */
+  #stream<T>(next: (type: number, payload: Buffer) => T | undefined): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      if (this.#fault !== null) {
+        reject(this.#fault);
+        return;
+      }
+      const sink: FrameSink = {
+        onFrame: (type, payload) => {
+          if (type === GuestFrame.error) {
+            this.#sink = null;
+            reject(GuestError.decode(payload));
+            return;
+          }
+          let result: T | undefined;
+          try {
+            result = next(type, payload);
+          } catch (error) {
+            reject(error); // a caller's handler threw or the peer misbehaved: the stream's state is unknown
+            throw error;
+          }
+          if (result === undefined) return;
+          if (this.#sink === sink) this.#sink = null;
+          resolve(result);
+        },
+        onClosed: reject,
+      };
+      this.#sink = sink;
+    });
+  }
+
+  #drained(): Promise<void> {
+    const { socket } = this;
+    if (!socket.writableNeedDrain || this.#fault !== null) return Promise.resolve();
+    return new Promise((resolve) => {
+      const done = (): void => {
+        socket.off("drain", done);
+        socket.off("close", done);
+        resolve();
+      };
+      socket.on("drain", done);
+      socket.on("close", done);
+    });
+  }
+
+  readonly #onData = (chunk: Buffer): void => {
+    try {
+      this.#parser.push(chunk);
+    } catch (cause) {
+      this.#fail(
+        cause instanceof GuestConnectionError
+          ? cause
+          : new GuestConnectionError(cause instanceof ProtocolError ? "protocol" : "closed", { cause }),
+      );
+    }
+  };
+
+  readonly #onEnd = (): void => this.#fail(new GuestConnectionError("closed"));
+
+  readonly #onError = (cause: Error): void => this.#fail(new GuestConnectionError("closed", { cause }));
+
+  #fail(fault: GuestConnectionError): void {
+    if (this.#fault !== null) return;
+    this.#fault = fault;
+    const sink = this.#sink;
+    this.#sink = null;
+    this.socket.destroy();
+    sink?.onClosed(fault);
+  }
+}
+
+function unwrap<T>(box: { value: T }): T {
+  return box.value;
+}
+
+function expectOk(type: number, _payload: Buffer): void {
+  if (type !== GuestFrame.ok) throw new ProtocolError("expected OK");
+}
+
+function expectEntry(type: number, payload: Buffer): wire.GuestEntry {
+  if (type !== GuestFrame.ok) throw new ProtocolError("expected OK");
+  return wire.decodeEntry(new PayloadReader(payload));
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import type { GuestConnection } from "./guest-connection.ts";
+import { GuestConnectionError } from "./guest-error.ts";
+
+export interface GuestPoolOptions {
+  /** Opens one verified connection. */
+  readonly open: () => Promise<GuestConnection>;
+  /** Connections lent at once; a stuck operation occupies one. Default 16. */
+  readonly maxConnections?: number;
+  /** Verified connections kept ready, so that an operation or a spawn pays no handshake. Default 2. */
+  readonly idleConnections?: number;
+  /** Operations that may wait for a connection; one more rejects with "exhausted". Default 256. */
+  readonly maxWaiting?: number;
+}
+
+type Waiter = {
+  readonly resolve: (connection: GuestConnection) => void;
+  readonly reject: (error: Error) => void;
+};
+
+/** A bounded set of verified connections to one guest, for file operations, spawns and dials. */
+export class GuestPool {
+  readonly #open: () => Promise<GuestConnection>;
+  readonly #maxConnections: number;
+  readonly #idleConnections: number;
+  readonly #maxWaiting: number;
+  readonly #idle: GuestConnection[] = [];
+  readonly #waiting: Waiter[] = [];
+  readonly #lent = new Set<GuestConnection>();
+  #opening = 0;
+  #refilling = 0;
+  #closed = false;
+
+  constructor(options: GuestPoolOptions) {
+    this.#open = options.open;
+    this.#maxConnections = options.maxConnections ?? 16;
+    this.#idleConnections = options.idleConnections ?? 2;
+    this.#maxWaiting = options.maxWaiting ?? 256;
+  }
+
+  /** Opens connections until the idle set is full. Failures are left for the operation that meets them. */
+  warm(): Promise<void> {
+    return this.#refill();
+  }
+
+  /** Runs one operation on a connection of the pool. */
+  async use<T>(operation: (connection: GuestConnection) => Promise<T>): Promise<T> {
+    const connection = await this.take();
+    try {
+      return await operation(connection);
+    } finally {
+      this.give(connection);
+    }
+  }
+
+  /** Lends a connection; return it with `give`. */
+  take(): Promise<GuestConnection> {
+    if (this.#closed) return Promise.reject(new GuestConnectionError("closed"));
+    for (let ready = this.#idle.pop(); ready !== undefined; ready = this.#idle.pop()) {
+      if (!ready.usable) continue;
+      this.#lent.add(ready);
+      return Promise.resolve(ready);
+    }
+    if (this.#lent.size + this.#opening < this.#maxConnections) return this.#openOne();
+    if (this.#waiting.length >= this.#maxWaiting)
+      return Promise.reject(new GuestConnectionError("exhausted"));
+    return new Promise((resolve, reject) => this.#waiting.push({ resolve, reject }));
+  }
+
+  /** Takes a lent connection back. One that is busy, broken or taken over is not reused (broken and busy: closed). */
+  give(connection: GuestConnection): void {
+    if (!this.#lent.delete(connection)) return;
+    if (this.#closed || !connection.usable) {
+      connection.destroy();
+      this.#serveWaiting();
+      return;
+    }
+    const waiter = this.#waiting.shift();
+    if (waiter !== undefined) {
+      this.#lent.add(connection);
+      waiter.resolve(connection);
+    } else if (this.#idle.length < this.#idleConnections) this.#idle.push(connection);
+    else connection.destroy();
+  }
+
+  /**
+   * A connection that leaves the pool for good, for `spawn` or `dial`: it no longer counts, and a new one is opened
+   * in the background. The caller bounds how many it holds and destroys it.
+   */
+  async detach(): Promise<GuestConnection> {
+    for (let ready = this.#idle.pop(); ready !== undefined; ready = this.#idle.pop()) {
+      if (!ready.usable) continue;
+      void this.#refill();
+      return ready;
+    }
+    if (this.#closed) throw new GuestConnectionError("closed");
+    const connection = await this.#open();
+    void this.#refill();
+    return connection;
+  }
+
+  /** Closes every connection, running operations included, and refuses new ones. */
+  close(): void {
+    this.#closed = true;
+    for (const connection of [...this.#idle.splice(0), ...this.#lent]) connection.destroy();
+    this.#lent.clear();
+    for (const waiter of this.#waiting.splice(0)) waiter.reject(new GuestConnectionError("closed"));
+  }
+
+  async #openOne(): Promise<GuestConnection> {
+    this.#opening += 1;
+    try {
+      const connection = await this.#open();
+      if (this.#closed) {
+        connection.destroy();
+        throw new GuestConnectionError("closed");
+      }
+      this.#lent.add(connection);
+      return connection;
+    } finally {
+      this.#opening -= 1;
+    }
+  }
+
+  #serveWaiting(): void {
+    if (this.#closed || this.#lent.size + this.#opening >= this.#maxConnections) return;
+    const waiter = this.#waiting.shift();
+    if (waiter !== undefined) this.#openOne().then(waiter.resolve, waiter.reject);
+  }
+
+  async #refill(): Promise<void> {
+    while (!this.#closed && this.#idle.length + this.#refilling < this.#idleConnections) {
+      this.#refilling += 1;
+      try {
+        const connection = await this.#open();
+        if (this.#closed || this.#idle.length >= this.#idleConnections) connection.destroy();
+        else this.#idle.push(connection);
+      } catch {
+        return; // whoever needs the next connection meets the error itself
+      } finally {
+        this.#refilling -= 1;
+      }
+    }
+  }
+}

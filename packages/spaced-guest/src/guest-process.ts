@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import { encodeFrame, FrameBuilder, ProtocolError } from "./frames.ts";
+import type { GuestConnectionError } from "./guest-error.ts";
+import {
+  dataChunkBytes,
+  decodeExit,
+  GuestFrame,
+  type ProcessExit,
+  stdinWindowBytes,
+} from "./guest-protocol.ts";
+
+/** What handles the frames that arrive now on a connection. */
+export interface FrameSink {
+  onFrame(type: number, payload: Buffer): void;
+  onClosed(error: GuestConnectionError): void;
+}
+
+/** What a process needs of its connection. */
+export interface ProcessLink {
+  writeFrames(bytes: Buffer | FrameBuilder): boolean;
+  pause(): void;
+  resume(): void;
+  destroy(): void;
+}
+
+/** Where a process's events go. All are called synchronously, in order; exactly one of `onExit` and `onLost` ends it. */
+export interface ProcessHandlers {
+  onStdout?(chunk: Buffer): void;
+  onStderr?(chunk: Buffer): void;
+  onPty?(chunk: Buffer): void;
+  /** `writeStdin` may be called again after it returned false. */
+  onStdinDrain?(): void;
+  onExit(exit: ProcessExit): void;
+  /** The connection ended first: the guest kills the process, and what it did is unknown. */
+  onLost(error: GuestConnectionError): void;
+}
+
+/**
+ * A process running in the guest. It owns its connection: `kill` by closing it, or let it exit. Output arrives through
+ * the handlers; `pause` makes the guest stop reading the process's pipes once the buffers between are full.
+ */
+export class GuestProcess implements FrameSink {
+  /** In the guest's pid namespace. */
+  readonly pid: number;
+  readonly #connection: ProcessLink;
+  readonly #handlers: ProcessHandlers;
+  #windowBytes = stdinWindowBytes;
+  #queue: Uint8Array[] = [];
+  #eofQueued = false;
+  #ended = false;
+
+  /** Made by `GuestConnection.spawn` and `attach` only. */
+  constructor(connection: ProcessLink, pid: number, handlers: ProcessHandlers) {
+    this.#connection = connection;
+    this.pid = pid;
+    this.#handlers = handlers;
+  }
+
+  /**
+   * Queues bytes for stdin (or the terminal). False when the process has not taken enough yet: wait for `onStdinDrain`.
+   * Bytes for a process that has closed its stdin are dropped.
+   */
+  writeStdin(bytes: Uint8Array): boolean {
+    if (this.#ended || this.#eofQueued) return true;
+    if (bytes.length > 0) this.#queue.push(bytes);
+    this.#flush();
+    return this.#queue.length === 0;
+  }
+
+  /** End of input, after everything queued. With a terminal it has no effect: send 0x04 instead. */
+  closeStdin(): void {
+    if (this.#eofQueued || this.#ended) return;
+    this.#eofQueued = true;
+    this.#flush();
+  }
+
+  /** Sends a signal to this one process. Ignored once it has exited. */
+  signal(signal: number): void {
+    if (!this.#ended)
+      this.#connection.writeFrames(new FrameBuilder(16).begin(GuestFrame.signal).u32(signal).end());
+  }
+
+  resize(cols: number, rows: number): void {
+    if (this.#ended) return;
+    this.#connection.writeFrames(new FrameBuilder(16).begin(GuestFrame.resize).u16(cols).u16(rows).end());
+  }
+
+  pause(): void {
+    this.#connection.pause();
+  }
+
+  resume(): void {
+    this.#connection.resume();
+  }
+
+  /** Closes the connection; the guest kills the process group. `onLost` is called unless it had ended. */
+  destroy(): void {
+    this.#connection.destroy();
+  }
+
+  onFrame(type: number, payload: Buffer): void {
+    switch (type) {
+      case GuestFrame.stdout:
+        this.#handlers.onStdout?.(payload);
+        return;
+      case GuestFrame.stderr:
+        this.#handlers.onStderr?.(payload);
+        return;
+      case GuestFrame.pty:
+        this.#handlers.onPty?.(payload);
+        return;
+      case GuestFrame.stdinTaken:
+        this.#onTaken(payload);
+        return;
+      case GuestFrame.exited: {
+        const exit = decodeExit(payload);
+        this.#end();
+        this.#handlers.onExit(exit);
+        return;
+      }
+      default:
+        throw new ProtocolError("unexpected frame from a process");
+    }
+  }
+
+  onClosed(error: GuestConnectionError): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    this.#queue = [];
+    this.#handlers.onLost(error);
+  }
+
+  #onTaken(payload: Buffer): void {
+    if (payload.length !== 4) throw new ProtocolError("bad STDIN_TAKEN");
+    this.#windowBytes += payload.readUInt32LE(0);
+    if (this.#windowBytes > stdinWindowBytes) throw new ProtocolError("more stdin taken than was sent");
+    const wasWaiting = this.#queue.length > 0;
+    this.#flush();
+    if (wasWaiting && this.#queue.length === 0) this.#handlers.onStdinDrain?.();
+  }
+
+  #flush(): void {
+    while (this.#windowBytes > 0) {
+      const head = this.#queue[0];
+      if (head === undefined) break;
+      const size = Math.min(head.length, this.#windowBytes, dataChunkBytes);
+      this.#connection.writeFrames(encodeFrame(GuestFrame.stdin, head.subarray(0, size)));
+      this.#windowBytes -= size;
+      if (size === head.length) this.#queue.shift();
+      else this.#queue[0] = head.subarray(size);
+    }
+    if (this.#eofQueued && this.#queue.length === 0)
+      this.#connection.writeFrames(encodeFrame(GuestFrame.stdinEof));
+  }
+
+  #end(): void {
+    this.#ended = true;
+    this.#queue = [];
+    this.#connection.destroy();
+  }
+}
