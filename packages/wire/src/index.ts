@@ -11,6 +11,7 @@ export {
   frameType,
 } from "./frame.ts";
 export { headerValue, isReserved, passableHeaders } from "./headers.ts";
+export { hostControlHandlers, hostControlOver } from "./host-control-rpc.ts";
 export { FrameLink, headLimitBytes, type LinkOptions, streamInFlightLimitBytes } from "./link.ts";
 export {
   LinkStream,

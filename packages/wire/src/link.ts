@@ -38,7 +38,7 @@ export class FrameLink {
   #queue: Buffer[] = [];
   #flushing = false;
   #closed = false;
-  #pings: (() => void)[] = [];
+  readonly #pings: (() => void)[] = [];
 
   constructor(socket: Duplex, options: LinkOptions) {
     this.#socket = socket;

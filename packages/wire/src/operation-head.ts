@@ -65,6 +65,8 @@ function parseRequestLine(head: Record<string, unknown>): { method: string; path
 export interface AnswerHead {
   readonly status: number;
   readonly headers: readonly string[];
+  /** Said by the bridge alone, never by a guest: nothing listens on the service port that was asked for. */
+  readonly portClosed?: true;
 }
 
 /** the worker's own headers. Nothing else may use the prefix. */
@@ -102,11 +104,13 @@ export function parseOperationHead(value: unknown): OperationHead {
 }
 
 export function parseAnswerHead(value: unknown): AnswerHead {
-  const head = members(value, "head", ["status", "headers"]);
-  const status = head["status"];
+  const head = members(value, "head", ["status", "headers"], ["portClosed"]);
+  const { status, portClosed } = head;
   if (typeof status !== "number" || !Number.isInteger(status) || status < 200 || status > 599)
     throw bad("bad status");
-  return { status, headers: parseHeaders(head["headers"]) };
+  if (portClosed !== undefined && portClosed !== true) throw bad("bad portClosed");
+  const headers = parseHeaders(head["headers"]);
+  return portClosed === true ? { status, headers, portClosed } : { status, headers };
 }
 
 function parseTarget(value: unknown): OperationTarget {
