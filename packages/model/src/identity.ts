@@ -111,10 +111,15 @@ export function parseIdentity(value: unknown): ExecutionIdentity {
   });
 }
 
+/** Throws `input/invalid`. */
+export function parseSubstrateName(value: unknown): SubstrateName {
+  if (typeof value !== "string" || !substrates.has(value)) throw bad("substrate", "is not known");
+  return value as SubstrateName; // cast: in the set
+}
+
 function parsePlacement(value: Record<string, unknown>): Placement {
   const { workerId, substrate, podUid } = value;
-  if (typeof substrate !== "string" || !substrates.has(substrate)) throw bad("substrate", "is not known");
-  const base = { workerId: parseWorkerId(workerId), substrate: substrate as SubstrateName }; // cast: in the set
+  const base = { workerId: parseWorkerId(workerId), substrate: parseSubstrateName(substrate) };
   if (podUid === undefined) return base;
   if (typeof podUid !== "string" || !/^[0-9a-zA-Z-]{1,64}$/.test(podUid))
     throw bad("podUid", "is not of its form");

@@ -39,6 +39,7 @@ export {
   members,
   type Placement,
   parseIdentity,
+  parseSubstrateName,
   type SubstrateName,
   sameRoute,
 } from "./identity.ts";
@@ -100,12 +101,16 @@ export type {
 export type {
   ActivateAnswer,
   ActivateRequest,
+  KeyBundleReceiver,
   SnapshotAnswer,
   WorkerControl,
   WorkerDirectory,
   WorkerHandle,
+  WorkerHello,
   WorkerInventory,
+  WorkerPresence,
   WorkerReport,
+  WorkerWelcome,
 } from "./ports/worker-control.ts";
 export type { RuntimeRecord } from "./record.ts";
 export type { Route, RouteEntry, WorkerEndpoint } from "./route.ts";

@@ -54,3 +54,15 @@ export {
   serveRpc,
 } from "./rpc.ts";
 export { httpStatus } from "./status.ts";
+export { manifestChunkLimit, manifestToJson, parseManifestJson } from "./worker-control-codec.ts";
+export {
+  workerCommandDeadlinesMs,
+  workerControlClient,
+  workerControlHandlers,
+} from "./worker-control-rpc.ts";
+export {
+  inventoryLimit,
+  presenceDeadlineMs,
+  workerPresenceClient,
+  workerPresenceHandlers,
+} from "./worker-presence-rpc.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-import type { ExecutionIdentity } from "../identity.ts";
+import type { ExecutionIdentity, SubstrateName } from "../identity.ts";
 import type { Digest, SandboxId, TenantId, WorkerId } from "../ids.ts";
 import type { MemoryKept, SnapshotManifest } from "../snapshot.ts";
 import type { ExecutionLimits } from "./substrate.ts";
@@ -80,4 +80,36 @@ export interface WorkerReport {
 export interface WorkerInventory {
   readonly installed: readonly ExecutionIdentity[];
   readonly frozen: readonly { readonly sandboxId: SandboxId; readonly manifest: Digest }[];
+}
+
+/** R-10: takes newer verification bundles. */
+export interface KeyBundleReceiver {
+  /** Verified against the pinned root and durable before it resolves; a lower version than the held one changes nothing. Throws `bundle/refused`. */
+  replaceKeys(bundle: string): Promise<void>;
+}
+
+/** A worker's first word on each new link. */
+export interface WorkerHello {
+  readonly workerId: WorkerId;
+  readonly substrate: SubstrateName;
+  /** Most executions that it holds at once, frozen ones included. */
+  readonly capacity: number;
+  readonly freeSlots: number;
+  /** Where gateways reach its node-api. */
+  readonly endpoint: { readonly host: string; readonly port: number };
+  readonly inventory: WorkerInventory;
+  /** R-10: version of the verification bundle that it holds; 0 for none. */
+  readonly bundleVersion: number;
+}
+
+export interface WorkerWelcome {
+  /** The newest verification bundle where the worker's is older; the worker makes it durable before it serves. */
+  readonly bundle: string | null;
+}
+
+/** What a worker tells the control plane, over the link that it dialled. */
+export interface WorkerPresence {
+  hello(hello: WorkerHello): Promise<WorkerWelcome>;
+  /** Resolves when the control plane has recorded it. Repeating a report is safe. */
+  report(report: WorkerReport): Promise<void>;
 }

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import {
+  type ActivateAnswer,
+  type ActivateRequest,
+  type Chunk,
+  type Digest,
+  type ExecutionIdentity,
+  type ExecutionLimits,
+  identityToJson,
+  type MemoryKept,
+  members,
+  parseDigest,
+  parseIdentity,
+  parseTenantId,
+  type SnapshotAnswer,
+  type SnapshotManifest,
+  SpaceError,
+} from "@space/model";
+
+/** Most chunks of one manifest: 4 MiB each, so 11 GiB; the signed manifest with its plain form fits one frame. */
+export const manifestChunkLimit = 2800;
+/** Longest token (certificate, retirement, bundle) in a command. A signed manifest has its own limit. */
+const tokenLimitBytes = 64 * 1024;
+const signedManifestLimitBytes = 512 * 1024;
+const variablesLimit = 512;
+const variableLimitBytes = 64 * 1024;
+
+function bad(field: string, problem: string): SpaceError {
+  return new SpaceError("input/invalid", { field, problem });
+}
+
+/** A string of at most `limit` characters. Throws `input/invalid`. */
+export function parseText(value: unknown, field: string, limit = tokenLimitBytes): string {
+  if (typeof value !== "string" || value.length > limit) throw bad(field, "must be a bounded string");
+  return value;
+}
+
+export function parseInteger(value: unknown, field: string, least: number, most: number): number {
+  if (typeof value !== "number" || !Number.isSafeInteger(value) || value < least || value > most) {
+    throw bad(field, "must be an integer within its bounds");
+  }
+  return value;
+}
+
+export function parseNullableDigest(value: unknown): Digest | null {
+  return value === null ? null : parseDigest(value);
+}
+
+export function manifestToJson(manifest: SnapshotManifest): unknown {
+  return { ...manifest, identity: identityToJson(manifest.identity) };
+}
+
+/** Reads a manifest strictly. It says nothing about who signed it. Throws `input/invalid`. */
+export function parseManifestJson(value: unknown): SnapshotManifest {
+  const manifest = members(value, "manifest", [
+    "version",
+    "identity",
+    "certificate",
+    "previousManifest",
+    "substrate",
+    "memory",
+    "filesystem",
+    "createdAtSeconds",
+  ]);
+  if (manifest["version"] !== 1) throw bad("version", "is not known");
+  const identity = parseIdentity(manifest["identity"]);
+  if (manifest["substrate"] !== identity.placement.substrate) throw bad("substrate", "is not the identity's");
+  return {
+    version: 1,
+    identity,
+    certificate: parseDigest(manifest["certificate"]),
+    previousManifest: parseNullableDigest(manifest["previousManifest"]),
+    substrate: identity.placement.substrate,
+    memory: parseMemoryKept(manifest["memory"]),
+    filesystem: parseChunks(manifest["filesystem"]),
+    createdAtSeconds: parseInteger(manifest["createdAtSeconds"], "createdAtSeconds", 0, 2 ** 40),
+  };
+}
+
+function parseMemoryKept(value: unknown): MemoryKept {
+  if (value === "none" || value === "frozen-on-worker") return value;
+  throw bad("memory", "is not known");
+}
+
+function parseChunks(value: unknown): readonly Chunk[] {
+  if (!Array.isArray(value) || value.length > manifestChunkLimit)
+    throw bad("filesystem", "must be a bounded list");
+  return value.map((item: unknown) => {
+    const chunk = members(item, "chunk", ["digest", "sizeBytes"]);
+    return {
+      digest: parseDigest(chunk["digest"]),
+      sizeBytes: parseInteger(chunk["sizeBytes"], "sizeBytes", 1, 2 ** 30),
+    };
+  });
+}
+
+export function activateRequestToJson(request: ActivateRequest): unknown {
+  const { from } = request;
+  return {
+    identity: identityToJson(request.identity),
+    tenantId: request.tenantId,
+    template: request.template,
+    limits: request.limits,
+    variables: request.variables,
+    ...(from === undefined ? {} : { from: { ...from, manifest: manifestToJson(from.manifest) } }),
+  };
+}
+
+export function parseActivateRequest(value: unknown): ActivateRequest {
+  const whole = members(
+    value,
+    "activate",
+    ["identity", "tenantId", "template", "limits", "variables"],
+    ["from"],
+  );
+  const request = {
+    identity: parseIdentity(whole["identity"]),
+    tenantId: parseTenantId(whole["tenantId"]),
+    template: parseText(whole["template"], "template", 256),
+    limits: parseLimits(whole["limits"]),
+    variables: parseVariables(whole["variables"]),
+  };
+  if (whole["from"] === undefined) return request;
+  const from = members(whole["from"], "from", ["manifest", "digest", "memory"]);
+  return {
+    ...request,
+    from: {
+      manifest: parseManifestJson(from["manifest"]),
+      digest: parseDigest(from["digest"]),
+      memory: parseMemoryKept(from["memory"]),
+    },
+  };
+}
+
+function parseLimits(value: unknown): ExecutionLimits {
+  const limits = members(value, "limits", ["memoryBytes", "cpus", "processes", "diskBytes"]);
+  const { cpus } = limits;
+  if (typeof cpus !== "number" || !(cpus > 0 && cpus <= 1024)) throw bad("cpus", "must be within its bounds");
+  return {
+    memoryBytes: parseInteger(limits["memoryBytes"], "memoryBytes", 1, 2 ** 50),
+    cpus,
+    processes: parseInteger(limits["processes"], "processes", 1, 2 ** 22),
+    diskBytes: parseInteger(limits["diskBytes"], "diskBytes", 1, 2 ** 50),
+  };
+}
+
+function parseVariables(value: unknown): Readonly<Record<string, string>> {
+  if (typeof value !== "object" || value === null || Array.isArray(value))
+    throw bad("variables", "must be an object");
+  const entries = Object.entries(value);
+  if (entries.length > variablesLimit) throw bad("variables", "are too many");
+  return Object.fromEntries(
+    entries.map(([name, text]) => [name, parseText(text, "variables", variableLimitBytes)]),
+  );
+}
+
+export function parseActivateAnswer(value: unknown): ActivateAnswer {
+  const answer = members(value, "answer", ["publicKey", "memory"]);
+  if (typeof answer["memory"] !== "boolean") throw bad("memory", "must be a boolean");
+  return { publicKey: parseText(answer["publicKey"], "publicKey", 64), memory: answer["memory"] };
+}
+
+export function parseSnapshotAnswer(value: unknown): SnapshotAnswer {
+  const answer = members(value, "answer", ["manifest", "signed"]);
+  return {
+    manifest: parseManifestJson(answer["manifest"]),
+    signed: parseText(answer["signed"], "signed", signedManifestLimitBytes),
+  };
+}
+
+/** What `snapshot` and `abortPause` name. */
+export function parseIdentityParameter(value: unknown): ExecutionIdentity {
+  return parseIdentity(members(value, "params", ["identity"])["identity"]);
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import {
+  type Clock,
+  identityToJson,
+  isSpaceError,
+  type KeyBundleReceiver,
+  members,
+  parseIdentity,
+  parseSandboxId,
+  SpaceError,
+  type WorkerControl,
+  type WorkerId,
+} from "@space/model";
+import type { FrameLink } from "./link.ts";
+import { callRpc, type RpcHandler } from "./rpc.ts";
+import {
+  activateRequestToJson,
+  manifestToJson,
+  parseActivateAnswer,
+  parseActivateRequest,
+  parseIdentityParameter,
+  parseNullableDigest,
+  parseSnapshotAnswer,
+  parseText,
+} from "./worker-control-codec.ts";
+
+/** How long the control plane waits for each command's answer. After it the effect is unknown; repeating is safe. */
+export const workerCommandDeadlinesMs = {
+  "worker/activate": 120_000,
+  "worker/install": 15_000,
+  "worker/snapshot": 300_000,
+  "worker/abort-pause": 30_000,
+  "worker/retire": 60_000,
+  "worker/discard": 60_000,
+  "worker/replace-keys": 15_000,
+} as const;
+type WorkerCommand = keyof typeof workerCommandDeadlinesMs;
+
+/**
+ * The port over a link to one worker. The worker's own errors pass through; a link that ends or an answer that stays
+ * away throws `worker/unreachable` (the effect is then unknown).
+ */
+export function workerControlClient(
+  link: FrameLink,
+  clock: Clock,
+  workerId: WorkerId,
+): WorkerControl & KeyBundleReceiver {
+  const call = async (method: WorkerCommand, params: unknown): Promise<unknown> => {
+    try {
+      return await callRpc(link, clock, { method, params, deadlineMs: workerCommandDeadlinesMs[method] });
+    } catch (cause) {
+      const silent = isSpaceError(cause, "link/closed") || isSpaceError(cause, "deadline/passed");
+      throw silent ? new SpaceError("worker/unreachable", { workerId }, { cause }) : cause;
+    }
+  };
+  return {
+    activate: async (request) =>
+      parseActivateAnswer(await call("worker/activate", activateRequestToJson(request))),
+    install: async (certificate) => {
+      await call("worker/install", { certificate });
+    },
+    snapshot: async (identity, previousManifest) =>
+      parseSnapshotAnswer(
+        await call("worker/snapshot", { identity: identityToJson(identity), previousManifest }),
+      ),
+    abortPause: async (identity) => {
+      await call("worker/abort-pause", { identity: identityToJson(identity) });
+    },
+    retire: async (retirement, keepFrozen) => {
+      await call("worker/retire", { retirement, keepFrozen });
+    },
+    discard: async (sandboxId) => {
+      await call("worker/discard", { sandboxId });
+    },
+    replaceKeys: async (bundle) => {
+      await call("worker/replace-keys", { bundle });
+    },
+  };
+}
+
+/** The handlers with which a worker serves its own port on the link to the control plane. Parameters are read strictly. */
+export function workerControlHandlers(
+  control: WorkerControl & KeyBundleReceiver,
+): ReadonlyMap<WorkerCommand, RpcHandler> {
+  return new Map<WorkerCommand, RpcHandler>([
+    ["worker/activate", (params) => control.activate(parseActivateRequest(params))],
+    [
+      "worker/install",
+      (params) =>
+        control.install(parseText(members(params, "params", ["certificate"])["certificate"], "certificate")),
+    ],
+    [
+      "worker/snapshot",
+      async (params) => {
+        const { identity, previousManifest } = members(params, "params", ["identity", "previousManifest"]);
+        const answer = await control.snapshot(parseIdentity(identity), parseNullableDigest(previousManifest));
+        return { ...answer, manifest: manifestToJson(answer.manifest) };
+      },
+    ],
+    ["worker/abort-pause", (params) => control.abortPause(parseIdentityParameter(params))],
+    [
+      "worker/retire",
+      (params) => {
+        const { retirement, keepFrozen } = members(params, "params", ["retirement", "keepFrozen"]);
+        return control.retire(parseText(retirement, "retirement"), parseNullableDigest(keepFrozen));
+      },
+    ],
+    [
+      "worker/discard",
+      (params) => control.discard(parseSandboxId(members(params, "params", ["sandboxId"])["sandboxId"])),
+    ],
+    [
+      "worker/replace-keys",
+      (params) => control.replaceKeys(parseText(members(params, "params", ["bundle"])["bundle"], "bundle")),
+    ],
+  ]);
+}

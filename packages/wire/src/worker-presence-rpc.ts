@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import {
+  type Clock,
+  identityToJson,
+  members,
+  parseDigest,
+  parseIdentity,
+  parseSandboxId,
+  parseSubstrateName,
+  parseWorkerId,
+  SpaceError,
+  type WorkerHello,
+  type WorkerInventory,
+  type WorkerPresence,
+  type WorkerReport,
+  type WorkerWelcome,
+} from "@space/model";
+import type { FrameLink } from "./link.ts";
+import { callRpc, type RpcHandler } from "./rpc.ts";
+import { parseInteger, parseText } from "./worker-control-codec.ts";
+
+/** Most executions (running and frozen) that one worker may name in its hello. */
+export const inventoryLimit = 2000;
+
+/** How long a worker waits for the control plane's answer. */
+export const presenceDeadlineMs = 15_000;
+
+/** The control plane's ear, over the link that the worker dialled. Throws `link/closed` or `deadline/passed`. */
+export function workerPresenceClient(link: FrameLink, clock: Clock): WorkerPresence {
+  const call = (method: string, params: unknown): Promise<unknown> =>
+    callRpc(link, clock, { method, params, deadlineMs: presenceDeadlineMs });
+  return {
+    hello: async (hello) => parseWelcome(await call("control/hello", helloToJson(hello))),
+    report: async (report) => {
+      await call("control/report", { ...report, identity: identityToJson(report.identity) });
+    },
+  };
+}
+
+/**
+ * The handlers with which the control plane serves one worker's link. Who speaks is proved by the link's TLS peer: the
+ * presence must compare `hello.workerId` and each report's placement with it.
+ */
+export function workerPresenceHandlers(presence: WorkerPresence): ReadonlyMap<string, RpcHandler> {
+  return new Map<string, RpcHandler>([
+    ["control/hello", (params) => presence.hello(parseHello(params))],
+    ["control/report", (params) => presence.report(parseReport(params))],
+  ]);
+}
+
+function helloToJson(hello: WorkerHello): unknown {
+  const { installed, frozen } = hello.inventory;
+  return { ...hello, inventory: { installed: installed.map(identityToJson), frozen } };
+}
+
+function parseHello(value: unknown): WorkerHello {
+  const hello = members(value, "hello", [
+    "workerId",
+    "substrate",
+    "capacity",
+    "freeSlots",
+    "endpoint",
+    "inventory",
+    "bundleVersion",
+  ]);
+  const endpoint = members(hello["endpoint"], "endpoint", ["host", "port"]);
+  const capacity = parseInteger(hello["capacity"], "capacity", 0, 1_000_000);
+  return {
+    workerId: parseWorkerId(hello["workerId"]),
+    substrate: parseSubstrateName(hello["substrate"]),
+    capacity,
+    freeSlots: parseInteger(hello["freeSlots"], "freeSlots", 0, capacity),
+    endpoint: {
+      host: parseText(endpoint["host"], "host", 255),
+      port: parseInteger(endpoint["port"], "port", 1, 65_535),
+    },
+    inventory: parseInventory(hello["inventory"]),
+    bundleVersion: parseInteger(hello["bundleVersion"], "bundleVersion", 0, Number.MAX_SAFE_INTEGER),
+  };
+}
+
+function parseInventory(value: unknown): WorkerInventory {
+  const inventory = members(value, "inventory", ["installed", "frozen"]);
+  return {
+    installed: list(inventory["installed"], "installed").map(parseIdentity),
+    frozen: list(inventory["frozen"], "frozen").map((item) => {
+      const { sandboxId, manifest } = members(item, "frozen", ["sandboxId", "manifest"]);
+      return { sandboxId: parseSandboxId(sandboxId), manifest: parseDigest(manifest) };
+    }),
+  };
+}
+
+function list(value: unknown, field: string): readonly unknown[] {
+  if (Array.isArray(value) && value.length <= inventoryLimit) return value;
+  throw new SpaceError("input/invalid", { field, problem: "must be a bounded list" });
+}
+
+function parseReport(value: unknown): WorkerReport {
+  const { identity, what, reason } = members(value, "report", ["identity", "what", "reason"]);
+  if (what !== "exited") throw new SpaceError("input/invalid", { field: "what", problem: "is not known" });
+  return { identity: parseIdentity(identity), what, reason: parseText(reason, "reason", 1024) };
+}
+
+function parseWelcome(value: unknown): WorkerWelcome {
+  const { bundle } = members(value, "welcome", ["bundle"]);
+  return { bundle: bundle === null ? null : parseText(bundle, "bundle") };
+}
