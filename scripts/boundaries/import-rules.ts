@@ -77,6 +77,9 @@ function problemOf(tree: Tree, file: TreeFile, imported: Import): Problem | unde
 function relativeProblem(file: TreeFile, specifier: string): Problem | undefined {
   const home = file.owner === "" ? "scripts/" : `packages/${file.owner}/`;
   const target = posix.join(posix.dirname(file.path), specifier);
+  // The compiler takes "./a.js" for a.ts; Node, which runs the sources as they are, does not.
+  if (!/\.(?:ts|json)$/.test(specifier))
+    return ["path", `${specifier} must name a file as it is, with its .ts`];
   return target.startsWith(home)
     ? undefined
     : ["exports", `${specifier} reaches into another package's files`];
