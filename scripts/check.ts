@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-// Runs every fast check and reports all that failed: `npm run check`. The linters use both cores by themselves, so
+// Runs every fast check and reports all that failed: `npm run check`, or `node scripts/check.ts [tree]`. The linters use both cores by themselves, so
 // they run one after the other beside the unit tests, which use one.
 
 import { spawn } from "node:child_process";
@@ -14,7 +14,7 @@ interface Outcome {
 
 const lanes = [["types", "format:check", "lint:structure", "lint:types", "boundaries"], ["test:unit"]];
 
-const root = resolve(import.meta.dirname, "..");
+const root = process.argv[2] ?? resolve(import.meta.dirname, "..");
 const write = (text: string): void => {
   process.stdout.write(text);
 };
