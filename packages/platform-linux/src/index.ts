@@ -1,3 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
-export {};
+
+export { ensureDebianPackages, type HostPackage } from "./debian-packages.ts";
