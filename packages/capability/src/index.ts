@@ -1,3 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
-export {};
+
+export { type Admission, admit } from "./admit.ts";
+export {
+  signCertificate,
+  signRetirement,
+  verifyCertificate,
+  verifyRetirement,
+} from "./certificate.ts";
+export { certificateDigest, manifestDigest, routeDigest } from "./digest.ts";
+export { CapabilityIssuer, type CapabilityRequest, type IssuerOptions } from "./issuer.ts";
+export type { TokenRefusal } from "./jws.ts";
+export { type BundledKey, bundleKeysLimit, type KeyBundle, KeyRing, signKeyBundle } from "./key-ring.ts";
+export {
+  exportSigningKey,
+  importPublicKey,
+  importSigningKey,
+  keyId,
+  newSigningKey,
+  publicKeyText,
+  type SigningKey,
+} from "./keys.ts";
+export {
+  countersignManifest,
+  manifestChunksLimit,
+  manifestLimitBytes,
+  signManifest,
+  verifyCountersigned,
+  verifyManifest,
+} from "./manifest.ts";
+export {
+  type CapabilityVerification,
+  CapabilityVerifier,
+  defaultMemoryLimit,
+  greatestMemoryLimit,
+  type VerifiedCapability,
+  type VerifierOptions,
+} from "./verifier.ts";

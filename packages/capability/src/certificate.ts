@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import {
+  type Digest,
+  type ExecutionCertificate,
+  type ExecutionOrigin,
+  firstGeneration,
+  identityToJson,
+  members,
+  parseDigest,
+  parseIdentity,
+  type Retirement,
+  SpaceError,
+} from "@space/model";
+import { invalid, parse32Bytes, parseSeconds } from "./fields.ts";
+import { openToken, sealToken, type TokenKind } from "./jws.ts";
+import type { KeyRing } from "./key-ring.ts";
+import type { SigningKey } from "./keys.ts";
+
+const certificateKind: TokenKind<ExecutionCertificate> = {
+  typ: "space-exec-cert+jwt",
+  limitBytes: 4096,
+  read: readCertificate,
+};
+
+const retirementKind: TokenKind<Retirement> = {
+  typ: "space-retire+jwt",
+  limitBytes: 4096,
+  read: readRetirement,
+};
+
+/** R-5: signs one link of the identity chain. The control plane's alone. Throws `input/invalid`. */
+export function signCertificate(key: SigningKey, certificate: ExecutionCertificate): string {
+  const { identity, publicKey, previous, restoredFrom, origin, issuedAtSeconds } = certificate;
+  const payload = {
+    sbx: identityToJson(identity),
+    publicKey,
+    previous,
+    restoredFrom,
+    origin,
+    iat: issuedAtSeconds,
+  };
+  return sealToken(certificateKind, key, payload).token;
+}
+
+/** R-12: checks form, key and signature. Throws `certificate/refused`. */
+export function verifyCertificate(token: string, ring: KeyRing): ExecutionCertificate {
+  return openOrRefuse(certificateKind, token, ring);
+}
+
+/** R-12: signs the order to stop serving exactly this identity. The control plane's alone. Throws `input/invalid`. */
+export function signRetirement(key: SigningKey, retirement: Retirement): string {
+  const payload = { sbx: identityToJson(retirement.identity), iat: retirement.issuedAtSeconds };
+  return sealToken(retirementKind, key, payload).token;
+}
+
+/** R-12: checks form, key and signature. Throws `certificate/refused`. */
+export function verifyRetirement(token: string, ring: KeyRing): Retirement {
+  return openOrRefuse(retirementKind, token, ring);
+}
+
+function openOrRefuse<T>(kind: TokenKind<T>, token: string, ring: KeyRing): T {
+  const opened = openToken(kind, token, ring.find);
+  if (opened.kind === "opened") return opened.value;
+  throw new SpaceError("certificate/refused", { problem: opened.reason });
+}
+
+function readCertificate(payload: unknown): ExecutionCertificate {
+  const names = ["sbx", "publicKey", "previous", "restoredFrom", "origin", "iat"];
+  const certificate = members(payload, "certificate", names);
+  const identity = parseIdentity(certificate["sbx"]);
+  const previous = readLink(certificate["previous"]);
+  const isFirst = identity.generation === firstGeneration && identity.activation.attempt === 1;
+  if (isFirst && previous !== null) throw invalid("previous", "must be null at the beginning");
+  return Object.freeze({
+    identity,
+    publicKey: parse32Bytes(certificate["publicKey"], "publicKey"),
+    previous,
+    restoredFrom: readLink(certificate["restoredFrom"]),
+    origin: readOrigin(certificate["origin"]),
+    issuedAtSeconds: parseSeconds(certificate["iat"], "iat"),
+  });
+}
+
+function readOrigin(value: unknown): ExecutionOrigin {
+  const { kind, parentManifest } = members(value, "origin", ["kind"], ["parentManifest"]);
+  if (kind === "self" && parentManifest === undefined) return Object.freeze({ kind });
+  if (kind !== "fork" && kind !== "template") throw invalid("origin", "is not of its form");
+  return Object.freeze({ kind, parentManifest: parseDigest(parentManifest) });
+}
+
+function readLink(value: unknown): Digest | null {
+  return value === null ? null : parseDigest(value);
+}
+
+function readRetirement(payload: unknown): Retirement {
+  const { sbx, iat } = members(payload, "retirement", ["sbx", "iat"]);
+  return Object.freeze({ identity: parseIdentity(sbx), issuedAtSeconds: parseSeconds(iat, "iat") });
+}

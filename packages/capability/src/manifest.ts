@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import type { KeyObject } from "node:crypto";
+import {
+  type Chunk,
+  type Digest,
+  identityToJson,
+  members,
+  parseDigest,
+  parseIdentity,
+  type SnapshotManifest,
+  SpaceError,
+} from "@space/model";
+import { invalid, parseCount, parseList, parseSeconds } from "./fields.ts";
+import { type KeyFinder, openToken, sealToken, type TokenKind } from "./jws.ts";
+import type { KeyRing } from "./key-ring.ts";
+import { keyId, type SigningKey } from "./keys.ts";
+
+/** Chunks of one manifest. */
+export const manifestChunksLimit = 65_536;
+/** Room for {@link manifestChunksLimit} chunks, encoded. */
+export const manifestLimitBytes = 10 * 1024 * 1024;
+
+const manifestKind: TokenKind<SnapshotManifest> = {
+  typ: "space-manifest+jws",
+  limitBytes: manifestLimitBytes,
+  read: readManifest,
+};
+
+const countersignedKind: TokenKind<string> = {
+  typ: "space-countersigned-manifest+jws",
+  limitBytes: 14 * 1024 * 1024,
+  read: readCountersigned,
+};
+
+/** R-5: signs a snapshot's manifest with the execution's own key. Throws `input/invalid` or `input/too-large`. */
+export function signManifest(executionKey: SigningKey, manifest: SnapshotManifest): string {
+  const { version, identity, certificate, previousManifest, substrate, memory } = manifest;
+  const payload = {
+    version,
+    sbx: identityToJson(identity),
+    certificate,
+    previousManifest,
+    substrate,
+    memory,
+    filesystem: manifest.filesystem.map(({ digest, sizeBytes }) => ({ digest, sizeBytes })),
+    iat: manifest.createdAtSeconds,
+  };
+  return sealToken(manifestKind, executionKey, payload).token;
+}
+
+/** Checks form, key and signature against the key that the execution's certificate names. Throws `snapshot/refused`. */
+export function verifyManifest(signed: string, executionPublicKey: KeyObject): SnapshotManifest {
+  const executionKid = keyId(executionPublicKey);
+  return openOrRefuse(manifestKind, signed, (kid) => (kid === executionKid ? executionPublicKey : undefined));
+}
+
+/** The control plane's word that this manifest was committed. It has checked the inner signature before. */
+export function countersignManifest(key: SigningKey, signed: string): string {
+  return sealToken(countersignedKind, key, { manifest: signed }).token;
+}
+
+/** Checks the control plane's signature; the signed manifest inside is still to be verified. Throws `snapshot/refused`. */
+export function verifyCountersigned(token: string, ring: KeyRing): string {
+  return openOrRefuse(countersignedKind, token, ring.find);
+}
+
+function openOrRefuse<T>(kind: TokenKind<T>, token: string, find: KeyFinder): T {
+  const opened = openToken(kind, token, find);
+  if (opened.kind === "opened") return opened.value;
+  throw new SpaceError("snapshot/refused", { problem: opened.reason });
+}
+
+const names = [
+  "version",
+  "sbx",
+  "certificate",
+  "previousManifest",
+  "substrate",
+  "memory",
+  "filesystem",
+  "iat",
+];
+
+function readManifest(payload: unknown): SnapshotManifest {
+  const manifest = members(payload, "manifest", names);
+  const { version, substrate, memory, previousManifest } = manifest;
+  const identity = parseIdentity(manifest["sbx"]);
+  if (version !== 1) throw invalid("version", "is not known");
+  if (substrate !== identity.placement.substrate) throw invalid("substrate", "is not the execution's");
+  if (memory !== "none" && memory !== "frozen-on-worker") throw invalid("memory", "is not known");
+  return Object.freeze({
+    version,
+    identity,
+    certificate: parseDigest(manifest["certificate"]),
+    previousManifest: readLink(previousManifest),
+    substrate: identity.placement.substrate,
+    memory,
+    filesystem: Object.freeze(
+      parseList(manifest["filesystem"], "filesystem", manifestChunksLimit).map(readChunk),
+    ),
+    createdAtSeconds: parseSeconds(manifest["iat"], "iat"),
+  });
+}
+
+function readChunk(value: unknown): Chunk {
+  const { digest, sizeBytes } = members(value, "chunk", ["digest", "sizeBytes"]);
+  return Object.freeze({ digest: parseDigest(digest), sizeBytes: parseCount(sizeBytes, "sizeBytes", 1) });
+}
+
+function readLink(value: unknown): Digest | null {
+  return value === null ? null : parseDigest(value);
+}
+
+function readCountersigned(payload: unknown): string {
+  const { manifest } = members(payload, "countersigned", ["manifest"]);
+  if (typeof manifest !== "string") throw invalid("manifest", "must be a text");
+  return manifest;
+}
