@@ -106,11 +106,15 @@ export function parseOperationHead(value: unknown): OperationHead {
 export function parseAnswerHead(value: unknown): AnswerHead {
   const head = members(value, "head", ["status", "headers"], ["portClosed"]);
   const { status, portClosed } = head;
-  if (typeof status !== "number" || !Number.isInteger(status) || status < 200 || status > 599)
-    throw bad("bad status");
+  if (typeof status !== "number" || !isFinalStatus(status)) throw bad("bad status");
   if (portClosed !== undefined && portClosed !== true) throw bad("bad portClosed");
   const headers = parseHeaders(head["headers"]);
   return portClosed === true ? { status, headers, portClosed } : { status, headers };
+}
+
+/** 101 ends an HTTP exchange too: what follows it are the bytes of the upgraded protocol. */
+function isFinalStatus(status: number): boolean {
+  return status === 101 || (Number.isInteger(status) && status >= 200 && status <= 599);
 }
 
 function parseTarget(value: unknown): OperationTarget {
