@@ -140,6 +140,7 @@ describe("the type-aware linter's settings", () => {
       exhaustive: 'export function f(a: "b" | "c"): void { switch (a) { case "b": f("c"); break; } }',
       "default-hides":
         'export function f(a: "b" | "c"): void { switch (a) { case "b": f("c"); break; default: f("b"); } }',
+      rejects: 'export const f = (): Promise<never> => Promise.reject("text");',
       throws: 'export function f(): never { throw "text"; }',
       any: "export const f = (a: any): unknown => a;",
       cast: "export const f = (a: unknown): string => a as string;",
@@ -156,6 +157,7 @@ describe("the type-aware linter's settings", () => {
       "for-each": "no-misused-promises",
       exhaustive: "switch-exhaustiveness-check",
       "default-hides": "switch-exhaustiveness-check",
+      rejects: "prefer-promise-reject-errors",
       throws: "only-throw-error",
       any: "no-explicit-any",
       cast: "no-unsafe-type-assertion",
