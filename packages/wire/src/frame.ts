@@ -28,6 +28,8 @@ export const frameType = {
   pong: 9,
   /** As `head`, and the acceptor has nothing more to send. */
   headEnd: 10,
+  /** R-27: the acceptor has admitted the operation and wants its body; payload: the admission id. Before the head, once. */
+  proceed: 11,
 } as const;
 export type FrameType = (typeof frameType)[keyof typeof frameType];
 

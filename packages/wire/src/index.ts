@@ -24,6 +24,7 @@ export {
   type AnswerHead,
   admissionHeader,
   admittedHeader,
+  failureHeader,
   type HostOperationHead,
   type OperationHead,
   type OperationTarget,
@@ -54,7 +55,7 @@ export {
   serveRpc,
 } from "./rpc.ts";
 export { httpStatus } from "./status.ts";
-export { manifestChunkLimit, manifestToJson, parseManifestJson } from "./worker-control-codec.ts";
+export { manifestToJson, parseManifestJson } from "./worker-control-codec.ts";
 export {
   workerCommandDeadlinesMs,
   workerControlClient,

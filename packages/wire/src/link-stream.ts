@@ -12,6 +12,8 @@ const creditStepBytes = streamWindowBytes / 4;
 export interface StreamHandlers {
   /** The acceptor's head (opener's side only). */
   onHead?(head: Buffer): void;
+  /** The acceptor lets the body come (opener's side only); `admission` is the id that it let through (R-27). */
+  onProceed?(admission: string): void;
   /** Each chunk must be given back with `consumed` once it is dealt with, or the sender stops. */
   onData(chunk: Buffer): void;
   /** The other side has nothing more to send. */
@@ -39,6 +41,7 @@ export class LinkStream {
   #owed = 0;
   #starved = false;
   #sentHead = false;
+  #sentProceed = false;
   #sentEnd = false;
   #gotEnd = false;
   #over = false;
@@ -65,6 +68,13 @@ export class LinkStream {
     this.#sentHead = true;
     this.#link.write(end ? frameType.headEnd : frameType.head, this.id, Buffer.from(head));
     if (end) this.markEnded();
+  }
+
+  /** R-27: the acceptor asks for the body that the opener holds back. At most once, before the head. */
+  sendProceed(admission: string): void {
+    if (this.#over || this.#sentHead || this.#sentEnd || this.#sentProceed) return;
+    this.#sentProceed = true;
+    this.#link.write(frameType.proceed, this.id, Buffer.from(admission));
   }
 
   /** Sends bytes. False: stop until `onDrain`; what was given is sent all the same. */
@@ -132,6 +142,8 @@ export class LinkStream {
       case frameType.headEnd:
         this.#handlers?.onHead?.(frame.payload);
         return this.#ended();
+      case frameType.proceed:
+        return this.#handlers?.onProceed?.(frame.payload.toString("latin1", 0, 64));
       case frameType.data:
         return this.#data(frame.payload);
       case frameType.end:

@@ -32,6 +32,8 @@ export interface OperationHead {
   /** Path with query. */
   readonly path: string;
   readonly headers: readonly string[];
+  /** R-27: the body is held back until the worker, having admitted the operation, sends `proceed`. */
+  readonly awaitAdmission?: true;
 }
 
 /** The head of an admitted operation between worker and bridge: it names the activation and carries no capability. */
@@ -63,6 +65,7 @@ function parseRequestLine(head: Record<string, unknown>): { method: string; path
 
 /** The answer's head on every hop. */
 export interface AnswerHead {
+  /** 200 to 599, or 101 for an accepted WebSocket: the stream's bytes are then the socket's, both ways. */
   readonly status: number;
   readonly headers: readonly string[];
   /** Said by the bridge alone, never by a guest: nothing listens on the service port that was asked for. */
@@ -75,6 +78,8 @@ export const admittedHeader = "space-admitted";
 export const admissionHeader = "space-admission";
 export const verdictHeader = "space-verdict";
 export const rejectedRouteHeader = "space-rejected-route";
+/** On an admitted answer that the worker or the bridge made itself instead of the guest: the `SpaceError` code. */
+export const failureHeader = "space-failure";
 
 function bad(problem: string): SpaceError {
   return new SpaceError("link/protocol", { problem });
@@ -82,17 +87,11 @@ function bad(problem: string): SpaceError {
 
 /** Reads a gateway's head strictly. Throws `link/protocol` or `input/invalid`. */
 export function parseOperationHead(value: unknown): OperationHead {
-  const head = members(value, "head", [
-    "admission",
-    "sandbox",
-    "capability",
-    "target",
-    "method",
-    "path",
-    "headers",
-  ]);
-  const { capability } = head;
+  const required = ["admission", "sandbox", "capability", "target", "method", "path", "headers"];
+  const head = members(value, "head", required, ["awaitAdmission"]);
+  const { capability, awaitAdmission } = head;
   if (typeof capability !== "string") throw bad("bad capability");
+  if (awaitAdmission !== undefined && awaitAdmission !== true) throw bad("bad awaitAdmission");
   return {
     admission: parseAdmissionId(head["admission"]),
     sandbox: parseSandboxId(head["sandbox"]),
@@ -100,6 +99,7 @@ export function parseOperationHead(value: unknown): OperationHead {
     target: parseTarget(head["target"]),
     ...parseRequestLine(head),
     headers: parseHeaders(head["headers"]),
+    ...(awaitAdmission === true ? { awaitAdmission } : {}),
   };
 }
 
