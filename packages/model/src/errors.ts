@@ -54,6 +54,7 @@ export interface ErrorDetails {
   "route/refused": { readonly sandboxId: string };
   "worker/unreachable": { readonly workerId: string };
   "worker/none-free": Record<never, never>;
+  "worker/busy": { readonly sandboxId: string; readonly limit: number };
   "endpoint/mismatch": { readonly problem: string };
   "endpoint/unverifiable": { readonly problem: string };
   "substrate/failed": { readonly step: string };
@@ -98,6 +99,7 @@ const kinds = {
   "route/refused": "denied",
   "worker/unreachable": "unavailable",
   "worker/none-free": "unavailable",
+  "worker/busy": "unavailable",
   "endpoint/mismatch": "unavailable",
   "endpoint/unverifiable": "unavailable",
   "substrate/failed": "unavailable",

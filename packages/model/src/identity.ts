@@ -145,9 +145,11 @@ export function members(
   if (typeof value !== "object" || value === null || Array.isArray(value))
     throw bad(field, "must be an object");
   const object = value as Record<string, unknown>; // cast: a non-null, non-array object
-  for (const name of required) if (!Object.hasOwn(object, name)) throw bad(field, `lacks ${name}`);
+  let found = 0;
   for (const name of Object.keys(object)) {
-    if (!required.includes(name) && !optional.includes(name)) throw bad(field, "has an unknown member");
+    if (required.includes(name)) found += 1;
+    else if (!optional.includes(name)) throw bad(field, "has an unknown member");
   }
-  return object;
+  if (found === required.length) return object;
+  throw bad(field, `lacks ${required.find((name) => !Object.hasOwn(object, name))}`);
 }

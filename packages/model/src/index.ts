@@ -67,9 +67,11 @@ export {
 } from "./ids.ts";
 export type { Json } from "./json.ts";
 export { enteredFrom, mayEnter, type SandboxState } from "./lifecycle.ts";
+export type { ActivationPhase, ActivationRecord, ActivationStore } from "./ports/activation-store.ts";
+export type { AuditEvent, AuditEventName, AuditFields, AuditSink } from "./ports/audit.ts";
 export type { Clock } from "./ports/clock.ts";
 export type { AdoptRequest, HostControl, RekeyRequest } from "./ports/host-control.ts";
-export type { ObjectStore } from "./ports/object-store.ts";
+export type { ArchiveStore, ObjectStore } from "./ports/object-store.ts";
 export type { Random } from "./ports/random.ts";
 export type {
   CallerCredential,
@@ -115,5 +117,11 @@ export type {
 export type { RuntimeRecord } from "./record.ts";
 export type { Route, RouteEntry, WorkerEndpoint } from "./route.ts";
 export { Secret } from "./secret.ts";
-export type { Chunk, MemoryKept, SnapshotManifest } from "./snapshot.ts";
+export {
+  type Chunk,
+  chunkSizeBytes,
+  type MemoryKept,
+  type SnapshotManifest,
+  snapshotChunkLimit,
+} from "./snapshot.ts";
 export type { DenyReason, IdentityVerdict, RefreshReason } from "./verdict.ts";

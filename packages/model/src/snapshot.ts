@@ -10,6 +10,11 @@ export interface Chunk {
   readonly sizeBytes: number;
 }
 
+/** Length of every chunk but an archive's last. */
+export const chunkSizeBytes: number = 4 * 1024 * 1024;
+/** Most chunks of one snapshot: 10.9 GiB. Its signed manifest and its plain form then fit one command. */
+export const snapshotChunkLimit = 2800;
+
 /** What a snapshot keeps of memory: nothing, or a frozen process that only its own worker can thaw. */
 export type MemoryKept = "none" | "frozen-on-worker";
 

@@ -25,7 +25,11 @@ export type RefreshReason =
   | "other-placement"
   | "other-activation"
   | "retired"
-  | "not-installed";
+  | "not-installed"
+  /** Installed, but a pause has begun: nothing is admitted until it is decided. */
+  | "pausing"
+  /** Installed, but its runtime process has ended by itself. */
+  | "execution-gone";
 
 /** the answer of the comparator; a value, never an exception. */
 export type IdentityVerdict =

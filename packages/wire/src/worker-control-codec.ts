@@ -17,10 +17,9 @@ import {
   type SnapshotAnswer,
   type SnapshotManifest,
   SpaceError,
+  snapshotChunkLimit,
 } from "@space/model";
 
-/** Most chunks of one manifest: 4 MiB each, so 11 GiB; the signed manifest with its plain form fits one frame. */
-export const manifestChunkLimit = 2800;
 /** Longest token (certificate, retirement, bundle) in a command. A signed manifest has its own limit. */
 const tokenLimitBytes = 64 * 1024;
 const signedManifestLimitBytes = 512 * 1024;
@@ -85,7 +84,7 @@ function parseMemoryKept(value: unknown): MemoryKept {
 }
 
 function parseChunks(value: unknown): readonly Chunk[] {
-  if (!Array.isArray(value) || value.length > manifestChunkLimit)
+  if (!Array.isArray(value) || value.length > snapshotChunkLimit)
     throw bad("filesystem", "must be a bounded list");
   return value.map((item: unknown) => {
     const chunk = members(item, "chunk", ["digest", "sizeBytes"]);

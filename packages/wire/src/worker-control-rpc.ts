@@ -85,10 +85,10 @@ export function workerControlHandlers(
   control: WorkerControl & KeyBundleReceiver,
 ): ReadonlyMap<WorkerCommand, RpcHandler> {
   return new Map<WorkerCommand, RpcHandler>([
-    ["worker/activate", (params) => control.activate(parseActivateRequest(params))],
+    ["worker/activate", async (params) => control.activate(parseActivateRequest(params))],
     [
       "worker/install",
-      (params) =>
+      async (params) =>
         control.install(parseText(members(params, "params", ["certificate"])["certificate"], "certificate")),
     ],
     [
@@ -99,17 +99,18 @@ export function workerControlHandlers(
         return { ...answer, manifest: manifestToJson(answer.manifest) };
       },
     ],
-    ["worker/abort-pause", (params) => control.abortPause(parseIdentityParameter(params))],
+    ["worker/abort-pause", async (params) => control.abortPause(parseIdentityParameter(params))],
     [
       "worker/retire",
-      (params) => {
+      async (params) => {
         const { retirement, keepFrozen } = members(params, "params", ["retirement", "keepFrozen"]);
         return control.retire(parseText(retirement, "retirement"), parseNullableDigest(keepFrozen));
       },
     ],
     [
       "worker/discard",
-      (params) => control.discard(parseSandboxId(members(params, "params", ["sandboxId"])["sandboxId"])),
+      async (params) =>
+        control.discard(parseSandboxId(members(params, "params", ["sandboxId"])["sandboxId"])),
     ],
     [
       "worker/replace-keys",

@@ -45,8 +45,8 @@ export function workerPresenceClient(link: FrameLink, clock: Clock): WorkerPrese
  */
 export function workerPresenceHandlers(presence: WorkerPresence): ReadonlyMap<string, RpcHandler> {
   return new Map<string, RpcHandler>([
-    ["control/hello", (params) => presence.hello(parseHello(params))],
-    ["control/report", (params) => presence.report(parseReport(params))],
+    ["control/hello", async (params) => presence.hello(parseHello(params))],
+    ["control/report", async (params) => presence.report(parseReport(params))],
   ]);
 }
 

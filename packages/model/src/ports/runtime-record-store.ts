@@ -13,6 +13,8 @@ export interface RuntimeRecordStore {
   all(): readonly RuntimeRecord[];
   /** Writes `next` if the stored record is still `expected` (by epoch, state and identity; undefined: absent). Returns whether it won. */
   replace(expected: RuntimeRecord | undefined, next: RuntimeRecord): boolean;
+  /** Forgets the oldest tombstones beyond `keepRetired`; never an installed record. Returns how many. */
+  prune(keepRetired: number): number;
   /** The newest verified key bundle, as received. Never replaced by one of a lower version. */
   readBundle(): { readonly version: number; readonly token: string } | undefined;
   writeBundle(version: number, token: string): boolean;

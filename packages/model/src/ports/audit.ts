@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import type { IdentityJson } from "../identity.ts";
+import type { ActivationId, AdmissionId, SandboxId } from "../ids.ts";
+import type { DenyReason, RefreshReason } from "../verdict.ts";
+
+/** Every event that the audit stream can hold, with its fields. Adding a line here is the only way to add an event. Each field is public. */
+export interface AuditFields {
+  "admission/denied": {
+    readonly admission: AdmissionId;
+    readonly sandboxId: SandboxId;
+    readonly reason: DenyReason;
+    readonly presenter: string;
+  };
+  "admission/refreshed": {
+    readonly admission: AdmissionId;
+    readonly sandboxId: SandboxId;
+    readonly reason: RefreshReason;
+    readonly presenter: string;
+  };
+  "gateway/misbehaved": { readonly presenter: string; readonly problem: string };
+  "execution/activated": { readonly identity: IdentityJson; readonly memory: boolean };
+  "execution/installed": { readonly identity: IdentityJson; readonly epoch: string };
+  "execution/paused": { readonly identity: IdentityJson; readonly cutStreams: number };
+  "execution/pause-aborted": { readonly identity: IdentityJson };
+  "execution/retired": {
+    readonly identity: IdentityJson;
+    readonly keptFrozen: boolean;
+    readonly cutStreams: number;
+  };
+  "execution/exited": { readonly activationId: ActivationId; readonly reason: string };
+  "execution/readopted": { readonly activationId: ActivationId; readonly sandboxId: SandboxId };
+  "endpoint/refused": { readonly activationId: ActivationId; readonly problem: string };
+  "keys/replaced": { readonly version: number };
+}
+
+export type AuditEventName = keyof AuditFields;
+
+export interface AuditEvent<N extends AuditEventName = AuditEventName> {
+  readonly name: N;
+  readonly fields: AuditFields[N];
+}
+
+/**
+ * Where security-relevant events go, append-only. `record` returns at once and never throws: it is called before a
+ * refusal is answered, and must not slow it down.
+ */
+export interface AuditSink {
+  record<N extends AuditEventName>(name: N, fields: AuditFields[N]): void;
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import { hash, randomUUID } from "node:crypto";
+import type { Stats } from "node:fs";
+import { mkdir, open, readdir, readFile, rename, rm, stat } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { promisify } from "node:util";
+import { constants, zstdCompress, zstdDecompress } from "node:zlib";
+import { type Digest, type ObjectStore, SpaceError } from "@space/model";
+
+/** Longest object. Archives come in chunks far below it. */
+export const objectLimitBytes: number = 16 * 1024 * 1024;
+/** What zstd may add to bytes that do not compress. */
+const compressionSlackBytes = 128 * 1024;
+/** A temporary file that is older belongs to a process that is gone. */
+const abandonedAfterMs = 60 * 60 * 1000;
+
+const compress = promisify(zstdCompress);
+const decompress = promisify(zstdDecompress);
+const compression = { params: { [constants.ZSTD_c_compressionLevel]: 1 } };
+
+/**
+ * Objects as zstd files in a directory, named by the SHA-256 of their plain bytes. Several processes may share one
+ * directory. A file appears under its name only when it is whole and synced, so a crash leaves at most a temporary file.
+ */
+export class DirectoryObjectStore implements ObjectStore {
+  readonly #root: string;
+
+  private constructor(root: string) {
+    this.#root = root;
+  }
+
+  /** Makes the directory where it is missing (readable by its owner alone) and removes what crashes left. Throws `store/failed`. */
+  static async open(root: string): Promise<DirectoryObjectStore> {
+    return attempt("open", async () => {
+      await mkdir(join(root, "incoming"), { recursive: true, mode: 0o700 });
+      await removeAbandoned(join(root, "incoming"), Date.now() - abandonedAfterMs);
+      return new DirectoryObjectStore(root);
+    });
+  }
+
+  async put(digest: Digest, bytes: Uint8Array): Promise<void> {
+    if (bytes.length > objectLimitBytes)
+      throw new SpaceError("input/too-large", { what: "object", limitBytes: objectLimitBytes });
+    if (sha256(bytes) !== digest)
+      throw new SpaceError("snapshot/refused", { problem: "bytes are not the digest's" });
+    await attempt("put", async () => {
+      const path = this.#path(digest);
+      if ((await statIfThere(path)) === undefined)
+        await this.#write(path, await compress(bytes, compression));
+      // Also when it was there: the process that renamed it may not have synced the name yet.
+      await syncFolder(dirname(path));
+    });
+  }
+
+  async get(digest: Digest): Promise<Uint8Array> {
+    const bytes = await this.#read(digest);
+    if (bytes !== undefined && sha256(bytes) === digest) return bytes;
+    throw new SpaceError("snapshot/refused", { problem: "stored bytes are damaged" });
+  }
+
+  async has(digest: Digest): Promise<boolean> {
+    return attempt("stat", async () => (await statIfThere(this.#path(digest))) !== undefined);
+  }
+
+  async remove(digest: Digest): Promise<void> {
+    await attempt("remove", async () => rm(this.#path(digest), { force: true }));
+  }
+
+  /** The plain bytes, unchecked; undefined when they do not decompress to a permitted length. */
+  async #read(digest: Digest): Promise<Buffer | undefined> {
+    const path = this.#path(digest);
+    const stored = await attempt("get", async () => {
+      const found = await statIfThere(path);
+      if (found === undefined) throw new SpaceError("snapshot/missing", { digest });
+      return found.size > objectLimitBytes + compressionSlackBytes ? undefined : readFile(path);
+    });
+    if (stored === undefined) return undefined;
+    try {
+      return await decompress(stored, { maxOutputLength: objectLimitBytes });
+    } catch {
+      return undefined; // damaged: the caller refuses it, as it does a wrong digest
+    }
+  }
+
+  async #write(path: string, bytes: Uint8Array): Promise<void> {
+    const made = await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+    if (made !== undefined) await syncFolder(this.#root);
+    const incoming = join(this.#root, "incoming", randomUUID());
+    try {
+      const file = await open(incoming, "wx", 0o600);
+      try {
+        await file.writeFile(bytes);
+        await file.sync();
+      } finally {
+        await file.close();
+      }
+      await rename(incoming, path);
+    } catch (error) {
+      await rm(incoming, { force: true });
+      throw error;
+    }
+  }
+
+  #path(digest: Digest): string {
+    return join(this.#root, digest.slice(0, 2), digest);
+  }
+}
+
+function sha256(bytes: Uint8Array): string {
+  return hash("sha256", bytes, "hex");
+}
+
+/** Runs one step; what the file system refuses becomes `store/failed`. */
+async function attempt<T>(step: string, action: () => Promise<T>): Promise<T> {
+  try {
+    return await action();
+  } catch (cause) {
+    if (cause instanceof SpaceError) throw cause;
+    throw new SpaceError("store/failed", { step }, { cause });
+  }
+}
+
+async function statIfThere(path: string): Promise<Stats | undefined> {
+  try {
+    return await stat(path);
+  } catch (error) {
+    if (isAbsence(error)) return undefined;
+    throw error;
+  }
+}
+
+function isAbsence(error: unknown): boolean {
+  return error instanceof Error && "code" in error && error.code === "ENOENT";
+}
+
+async function syncFolder(path: string): Promise<void> {
+  const folder = await open(path, "r");
+  try {
+    await folder.sync();
+  } finally {
+    await folder.close();
+  }
+}
+
+async function removeAbandoned(folder: string, beforeMs: number): Promise<void> {
+  for (const name of await readdir(folder)) {
+    const path = join(folder, name);
+    const found = await statIfThere(path);
+    if (found !== undefined && found.mtimeMs < beforeMs) await rm(path, { force: true });
+  }
+}
