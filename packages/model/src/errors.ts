@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-import type { Generation } from "./generation.ts";
 import type { SandboxState } from "./lifecycle.ts";
 
 /** What a failure means for the caller; the one table in `wire` maps it to HTTP and RPC statuses. */
@@ -41,13 +40,13 @@ export interface ErrorDetails {
   "certificate/refused": { readonly problem: string };
   "record/conflict": {
     readonly sandboxId: string;
-    readonly installed: Generation;
-    readonly offered: Generation;
+    readonly installed: bigint;
+    readonly offered: bigint;
   };
   "record/stale": {
     readonly sandboxId: string;
-    readonly installed: Generation;
-    readonly offered: Generation;
+    readonly installed: bigint;
+    readonly offered: bigint;
   };
   "record/absent": { readonly sandboxId: string };
   "route/unrepaired": { readonly sandboxId: string; readonly retryAfterMs: number };
