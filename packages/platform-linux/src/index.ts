@@ -2,3 +2,13 @@
 // Copyright 2026 The SPACE authors
 
 export { ensureDebianPackages, type HostPackage } from "./debian-packages.ts";
+export {
+  evidenceMismatch,
+  hostBootId,
+  processEvidence,
+  processStartTime,
+  signalProcess,
+  stillRuns,
+} from "./process-evidence.ts";
+export { type PeerCredentials, socketCredentials } from "./system-calls.ts";
+export { listeningInode, pathInode, peerCredentials } from "./unix-peer.ts";
