@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
+export { ControlGroups } from "./control-groups.ts";
 export { ensureDebianPackages, type HostPackage } from "./debian-packages.ts";
 export {
   evidenceMismatch,

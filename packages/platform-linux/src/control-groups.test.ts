@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { test } from "node:test";
+import { ControlGroups } from "./control-groups.ts";
+
+const limits = { memoryBytes: 64 * 1024 * 1024, cpus: 0.5, processes: 20, diskBytes: 0 };
+const skip = process.getuid?.() === 0 ? false : "control groups need root";
+
+test("a group limits, freezes, thaws and kills its processes, and leaves nothing", { skip }, async () => {
+  const groups = new ControlGroups(`space-test-${process.pid}`);
+  const files = groups.create("one", limits);
+  const script = `for f in ${files.join(" ")}; do echo 0 > $f; done; while :; do echo tick; sleep 0.01; done`;
+  const child = spawn("sh", ["-c", script], { stdio: ["ignore", "pipe", "inherit"] });
+  await once(child.stdout, "data");
+  assert.ok((await groups.processes("one")).includes(child.pid ?? 0));
+  assert.deepEqual(await groups.list(), ["one"]);
+
+  await groups.freeze("one");
+  assert.equal(readFileSync(`/proc/${child.pid}/stat`, "latin1").includes(" R "), false);
+  while (child.stdout.read() !== null) {
+    // what it said before it was frozen
+  }
+  await groups.thaw("one");
+  await once(child.stdout, "readable");
+
+  const ended = once(child, "exit");
+  child.stdout.resume();
+  await groups.freeze("one");
+  await groups.destroy("one");
+  await ended;
+  groups.close();
+  for (const file of files) assert.ok(!existsSync(dirname(dirname(file))), file);
+});
+
+test("the limits stand in the kernel's files", { skip }, async () => {
+  const groups = new ControlGroups(`space-limits-${process.pid}`);
+  const files = groups.create("two", limits);
+  const values = files.flatMap((file) =>
+    ["memory.limit_in_bytes", "memory.max", "pids.max", "cpu.cfs_quota_us", "cpu.max"]
+      .map((name) => join(dirname(file), name))
+      .filter(existsSync)
+      .map((path) => readFileSync(path, "utf8").trim().split(" ")[0]),
+  );
+  assert.deepEqual(values.sort(), ["20", "50000", String(limits.memoryBytes)].sort());
+  await groups.destroy("two");
+  groups.close();
+});
+
+test("destroying a group that is not there is a success", { skip }, async () => {
+  const groups = new ControlGroups(`space-none-${process.pid}`);
+  await groups.destroy("nothing");
+  groups.close();
+});
