@@ -71,6 +71,12 @@ export type { ActivationPhase, ActivationRecord, ActivationStore } from "./ports
 export type { AuditEvent, AuditEventName, AuditFields, AuditSink } from "./ports/audit.ts";
 export type { Clock } from "./ports/clock.ts";
 export type { AdoptRequest, HostControl, RekeyRequest } from "./ports/host-control.ts";
+export type {
+  ApiKeyRecord,
+  InstallationStore,
+  StoredKeyBundle,
+  TenantRecord,
+} from "./ports/installation-store.ts";
 export type { ArchiveStore, ObjectStore } from "./ports/object-store.ts";
 export type { Random } from "./ports/random.ts";
 export type {
@@ -90,6 +96,25 @@ export type {
   SandboxService,
   SandboxView,
 } from "./ports/sandbox-service.ts";
+export type {
+  BeginOutcome,
+  ChangeOutcome,
+  ChangeRequest,
+  Claim,
+  CommittedManifest,
+  ExecutionRecord,
+  NewSandbox,
+  PendingQuery,
+  PendingSideEffect,
+  PublishedCertificate,
+  SandboxChange,
+  SandboxRecord,
+  SandboxStore,
+  SideEffect,
+  SnapshotHead,
+  StoredCertificate,
+  StoredManifest,
+} from "./ports/sandbox-store.ts";
 export type {
   EndpointEvidence,
   ExecutionExit,

@@ -58,9 +58,9 @@ export interface WorkerHandle {
   readonly workerId: WorkerId;
   readonly control: WorkerControl;
   readonly endpoint: { readonly host: string; readonly port: number };
-  /** Executions that may still be started here. */
-  readonly freeSlots: number;
-  readonly substrate: ExecutionIdentity["placement"]["substrate"];
+  /** Most executions that it holds at once, frozen ones included. */
+  readonly capacity: number;
+  readonly substrate: SubstrateName;
 }
 
 /** The workers that are connected now. */
