@@ -27,6 +27,7 @@ export {
   isSpaceError,
   SpaceError,
 } from "./errors.ts";
+export { evidenceToText, parseEvidence } from "./evidence.ts";
 export { firstGeneration, type Generation, nextGeneration, parseGeneration } from "./generation.ts";
 export {
   type Activation,

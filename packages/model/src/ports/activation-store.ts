@@ -42,5 +42,7 @@ export interface ActivationStore {
   readActivation(id: ActivationId): ActivationRecord | undefined;
   allActivations(): readonly ActivationRecord[];
   writeActivation(activation: ActivationRecord): void;
+  /** In one step: `from` is forgotten and its process goes on as `next`. */
+  continueActivation(from: ActivationId, next: ActivationRecord): void;
   removeActivation(id: ActivationId): void;
 }

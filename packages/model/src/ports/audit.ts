@@ -2,7 +2,7 @@
 // Copyright 2026 The SPACE authors
 
 import type { IdentityJson } from "../identity.ts";
-import type { ActivationId, AdmissionId, SandboxId } from "../ids.ts";
+import type { ActivationId, AdmissionId, Digest, SandboxId, WorkerId } from "../ids.ts";
 import type { DenyReason, RefreshReason } from "../verdict.ts";
 
 /** Every event that the audit stream can hold, with its fields. Adding a line here is the only way to add an event. Each field is public. */
@@ -20,6 +20,22 @@ export interface AuditFields {
     readonly presenter: string;
   };
   "gateway/misbehaved": { readonly presenter: string; readonly problem: string };
+  /** The gateway repaired a caller's entry after a recognised `refresh-route` (R-24); `found` is null when there was none. */
+  "route/repaired": {
+    readonly sandboxId: SandboxId;
+    readonly rejected: Digest;
+    readonly found: Digest | null;
+  };
+  /** A worker's `deny` reached the gateway (R-14); the reason is in the worker's own event of the same admission. */
+  "route/denied": { readonly admission: AdmissionId; readonly sandboxId: SandboxId };
+  /** A worker's answer was neither an admission nor a verdict of the request it answered (R-14). */
+  "worker/misbehaved": {
+    readonly admission: AdmissionId;
+    readonly workerId: WorkerId;
+    readonly problem: string;
+  };
+  /** A stream was closed because its caller is no longer authorised (R-25). */
+  "caller/revoked": { readonly sandboxId: SandboxId };
   "execution/activated": { readonly identity: IdentityJson; readonly memory: boolean };
   "execution/installed": { readonly identity: IdentityJson; readonly epoch: string };
   "execution/paused": { readonly identity: IdentityJson; readonly cutStreams: number };

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import {
+  type ActivationId,
+  type ActivationRecord,
+  type ActivationStore,
+  compareIdentity,
+  type RuntimeRecord,
+  type RuntimeRecordStore,
+  type SandboxId,
+  SpaceError,
+  sameRoute,
+} from "@space/model";
+
+/** What outlives a {@link MemoryWorkerStore} that is closed, as a disk would. */
+export class MemoryDisk {
+  readonly records = new Map<SandboxId, RuntimeRecord>();
+  readonly activations = new Map<ActivationId, ActivationRecord>();
+  bundle: { readonly version: number; readonly token: string } | undefined;
+  inUse = false;
+}
+
+/**
+ * A worker's store in memory that keeps every rule of the real one. `beforeWrite` is called with the name of each write
+ * before it happens; what it throws is what a failing disk would do.
+ */
+export class MemoryWorkerStore implements RuntimeRecordStore, ActivationStore {
+  readonly #disk: MemoryDisk;
+  #open = true;
+  beforeWrite: (what: string) => void = () => undefined;
+
+  constructor(disk: MemoryDisk = new MemoryDisk()) {
+    if (disk.inUse) throw new SpaceError("data/in-use", { pid: 0 });
+    disk.inUse = true;
+    this.#disk = disk;
+  }
+
+  read(sandboxId: SandboxId): RuntimeRecord | undefined {
+    return this.#disk.records.get(sandboxId);
+  }
+
+  all(): readonly RuntimeRecord[] {
+    return [...this.#disk.records.values()];
+  }
+
+  replace(expected: RuntimeRecord | undefined, next: RuntimeRecord): boolean {
+    this.#write(next.state === "retired" ? "retire" : "replace");
+    const { sandboxId } = next.identity;
+    const held = this.#disk.records.get(sandboxId);
+    if (!sameVersion(held, expected)) return false;
+    if (held !== undefined) keepRules(held, next);
+    this.#disk.records.delete(sandboxId); // so that the order of the map is the order of the writes
+    this.#disk.records.set(sandboxId, Object.freeze({ ...next }));
+    return true;
+  }
+
+  prune(keepRetired: number): number {
+    this.#write("prune");
+    const retired = this.all().filter(({ state }) => state === "retired");
+    const forgotten = retired.slice(0, Math.max(0, retired.length - keepRetired));
+    for (const { identity } of forgotten) this.#disk.records.delete(identity.sandboxId);
+    return forgotten.length;
+  }
+
+  readBundle(): { readonly version: number; readonly token: string } | undefined {
+    return this.#disk.bundle;
+  }
+
+  writeBundle(version: number, token: string): boolean {
+    this.#write("bundle");
+    if (this.#disk.bundle !== undefined && this.#disk.bundle.version >= version) return false;
+    this.#disk.bundle = Object.freeze({ version, token });
+    return true;
+  }
+
+  readActivation(id: ActivationId): ActivationRecord | undefined {
+    return this.#disk.activations.get(id);
+  }
+
+  allActivations(): readonly ActivationRecord[] {
+    return [...this.#disk.activations.values()];
+  }
+
+  writeActivation(activation: ActivationRecord): void {
+    this.#write(`activation-${activation.phase}`);
+    this.#keepOneProcess(activation, undefined);
+    this.#disk.activations.set(activation.identity.activation.id, Object.freeze({ ...activation }));
+  }
+
+  continueActivation(from: ActivationId, next: ActivationRecord): void {
+    this.#write("activation-continued");
+    this.#keepOneProcess(next, from);
+    this.#disk.activations.delete(from);
+    this.#disk.activations.set(next.identity.activation.id, Object.freeze({ ...next }));
+  }
+
+  removeActivation(id: ActivationId): void {
+    this.#write("activation-removed");
+    this.#disk.activations.delete(id);
+  }
+
+  close(): void {
+    if (this.#open) this.#disk.inUse = false;
+    this.#open = false;
+  }
+
+  #write(what: string): void {
+    if (!this.#open) throw new SpaceError("store/failed", { step: "closed" });
+    this.beforeWrite(what);
+  }
+
+  #keepOneProcess(next: ActivationRecord, except: ActivationId | undefined): void {
+    const hasManifest = next.phase === "snapshotted" || next.phase === "kept";
+    if (hasManifest !== (next.manifest !== null)) throw broken("snapshot_has_its_manifest");
+    for (const other of this.#disk.activations.values()) {
+      const { id } = other.identity.activation;
+      if (id === except || id === next.identity.activation.id) continue;
+      if (other.startedAs === next.startedAs) throw broken("one_activation_per_process");
+      const sameSandbox = other.identity.sandboxId === next.identity.sandboxId;
+      if (sameSandbox && other.identity.generation === next.identity.generation)
+        throw broken("r3_one_process_per_generation");
+    }
+  }
+}
+
+function sameVersion(held: RuntimeRecord | undefined, expected: RuntimeRecord | undefined): boolean {
+  if (held === undefined || expected === undefined) return held === expected;
+  return (
+    held.epoch === expected.epoch &&
+    held.state === expected.state &&
+    compareIdentity(held.identity, expected.identity) === "identical"
+  );
+}
+
+function keepRules(held: RuntimeRecord, next: RuntimeRecord): void {
+  const [old, now] = [held.identity, next.identity];
+  const sameGeneration = old.generation === now.generation;
+  if (now.generation < old.generation) throw broken("r12_order_only_grows");
+  if (sameGeneration && now.activation.attempt < old.activation.attempt) throw broken("r12_order_only_grows");
+  if (sameGeneration && (!sameRoute(old, now) || old.activation.id !== now.activation.id))
+    throw broken("r12_generation_names_one_process");
+  if (sameGeneration && held.state === "retired") throw broken("r12_tombstone_stays");
+  const mustAdvance = !sameGeneration || held.state !== next.state;
+  if (next.epoch < held.epoch || (mustAdvance && next.epoch === held.epoch))
+    throw broken("r21_epoch_only_grows");
+}
+
+function broken(rule: string): SpaceError {
+  return new SpaceError("store/failed", { step: rule });
+}
