@@ -40,3 +40,4 @@ export {
   type StartedProcess,
   type StartRecord,
 } from "./launch-protocol.ts";
+export { nativeLauncherPath } from "./native-launcher.ts";

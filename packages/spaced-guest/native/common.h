@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+//
+// Shared by every file of spaced-launch. Everything that arrives in a frame is hostile: it is read only through
+// struct cursor, which never leaves its payload.
+#ifndef SPACE_COMMON_H
+#define SPACE_COMMON_H
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MAX_FRAME = 1024 * 1024, HEADER = 5, DATA_CHUNK = 60 * 1024 };
+
+// ---- frames.c: reading fields
+
+struct cursor {
+  uint8_t *at;
+  size_t left;
+  bool bad;  // set once a field did not fit or held something it may not; everything read afterwards is zero
+};
+
+uint8_t take_u8(struct cursor *c);
+uint16_t take_u16(struct cursor *c);
+uint32_t take_u32(struct cursor *c);
+uint64_t take_u64(struct cursor *c);
+const uint8_t *take_raw(struct cursor *c, size_t length);
+// A NUL-terminated string, moved in place over its own length prefix; a NUL inside makes the cursor bad.
+char *take_string(struct cursor *c);
+
+// ---- frames.c: writing frames
+
+struct out {
+  uint8_t *buf;
+  size_t len, cap;
+  size_t frame;  // where the open frame begins
+  bool failed;   // out of memory: nothing more is added, sending fails
+};
+
+void out_begin(struct out *o, uint8_t type);
+void out_end(struct out *o);
+void put_u8(struct out *o, uint8_t v);
+void put_u16(struct out *o, uint16_t v);
+void put_u32(struct out *o, uint32_t v);
+void put_u64(struct out *o, uint64_t v);
+void put_raw(struct out *o, const void *bytes, size_t length);
+void put_string(struct out *o, const char *text);
+// Room for `length` bytes at the end, or NULL.
+uint8_t *out_room(struct out *o, size_t length);
+void out_error(struct out *o, int error, const char *step);
+void out_free(struct out *o);
+
+// ---- frames.c: sockets
+
+struct in {
+  uint8_t *buf;
+  size_t start, len, cap;  // bytes [start, start + len) are not yet consumed
+};
+
+// Takes the next whole frame out of `in`: 1 found, 0 more bytes are needed, -1 the peer broke the protocol.
+int in_frame(struct in *in, uint8_t *type, struct cursor *payload);
+// One recv(2) into `in`: as recv. ENOBUFS when there is no memory.
+ssize_t in_receive(struct in *in, int fd, int flags);
+void in_free(struct in *in);
+// Writes everything (blocking) and empties `o`. False when the peer is gone.
+bool out_send(struct out *o, int fd);
+
+// ---- hmac.c
+
+struct sha256 {
+  uint32_t state[8];
+  uint64_t length;
+  uint8_t block[64];
+};
+void hmac_sha256(const uint8_t key[32], const void *const parts[], const size_t lengths[], int n, uint8_t mac[32]);
+bool same_bytes(const uint8_t *a, const uint8_t *b, size_t length);  // constant time
+
+// ---- the guest's side (guest.c, process.c, files.c)
+
+enum {
+  FR_HELLO = 1, FR_HELLO_OK = 2, FR_REKEY = 3, FR_OK = 16, FR_ERROR = 17, FR_DATA = 18, FR_END = 19,
+  FR_STAT = 32, FR_LIST, FR_READ, FR_WRITE, FR_MKDIR, FR_RENAME, FR_REMOVE, FR_SYNC, FR_STATFS, FR_SPAWN, FR_DIAL, FR_KILLALL, FR_ATTACH,
+  FR_STARTED = 48, FR_STDOUT, FR_STDERR, FR_PTY, FR_EXITED, FR_STDIN_TAKEN,
+  FR_STDIN = 64, FR_STDIN_EOF, FR_SIGNAL, FR_RESIZE,
+};
+
+struct conn {
+  int fd;
+  uint64_t epoch;  // of the identity it said hello under
+  struct in in;
+  struct out out;
+  struct conn *next;
+};
+
+// Blocking: the next frame, or false when the connection ended or broke the protocol.
+bool conn_frame(struct conn *c, uint8_t *type, struct cursor *payload);
+bool conn_answer(struct conn *c);  // sends c->out
+bool conn_error(struct conn *c, int error, const char *step);
+bool conn_was_rekeyed(const struct conn *c);
+// Give away and take over a connection's descriptor: a rekey in another thread shuts down only what is held.
+int conn_release(struct conn *c);
+void conn_hold(struct conn *c, int fd, uint64_t epoch);
+
+// One file operation; false when the connection must be closed.
+bool files_serve(struct conn *c, uint8_t type, struct cursor *payload);
+
+// SPAWN: false when the connection is used up (closed, or owned by the process).
+bool process_spawn(struct conn *c, struct cursor *payload);
+// ATTACH: as process_spawn.
+bool process_attach(struct conn *c, struct cursor *payload);
+// Reaps every dead child, of any thread, and wakes nobody: the owners watch pidfds.
+void process_reap(void);
+bool dial_serve(struct conn *c, struct cursor *payload);
+
+// ---- the launcher's side (launch.c, start.c, confine.c)
+
+struct bind {
+  char *source, *target;
+  bool read_only;
+};
+
+enum { MAX_BINDS = 32, MAX_CGROUPS = 16 };
+
+struct start {
+  char *activation, *socket_path, *hostname, *lower, *upper, *work, *root, *boot_id;
+  uint8_t secret[32];
+  uint32_t socket_uid, uid_base, tmpfs_bytes;
+  uint32_t nbinds, ncgroups;
+  struct bind binds[MAX_BINDS];
+  char *cgroups[MAX_CGROUPS];
+};
+
+struct host {
+  char *name, *stderr_path;
+  uint32_t uid, gid, argc, envc;
+  char **argv, **envp;
+};
+
+struct launcher {
+  struct sock_filter *filter;
+  size_t filter_length;
+  char *dev_path;  // a read-only /dev to clone for every guest
+  char *title;     // argv's memory, to be overwritten in guests
+  size_t title_length;
+};
+
+// Reports the failed step on the status pipe and ends the process. Only in children that have not yet started.
+_Noreturn void fail_start(int status_fd, const char *step);
+// The rest of a started child's life: confines itself and serves. `status_fd` tells the launcher.
+_Noreturn void start_guest(const struct launcher *l, struct start *s, int userns_fd, int status_fd);
+_Noreturn void start_host(struct host *h, int status_fd);
+int make_user_namespace(uint32_t uid_base);  // its descriptor, or -1 with errno
+bool make_dev_template(const char *path);
+int run_in_user_namespace(uint32_t uid_base, char **argv);
+
+void confine_mounts(struct start *s, const char *dev_path, int userns_fd, int status_fd);
+void confine_identity(int userns_fd, int status_fd);
+void confine_privileges(const struct launcher *l, int status_fd);
+void drop_bounding_set(uint64_t keep);
+extern const uint64_t guest_root_capabilities;
+_Noreturn void guest_main(int listen_fd, const char *activation, const uint8_t secret[32]);
+
+#endif

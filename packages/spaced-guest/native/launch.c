@@ -1,0 +1,519 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+//
+// spaced-launch: the small root process that is the parent of every guest and bridge of a worker. It forks guests from
+// itself without exec, so they share its pages and start in a millisecond or two. One thread, one poll loop.
+#include "common.h"
+
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/magic.h>
+#include <linux/sched.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+enum {
+  L_START = 1, L_STARTED, L_FAILED, L_KILL, L_DONE, L_LIST, L_LISTING, L_HOST, L_QUIT, L_EXITED,
+  MAX_CLIENTS = 32, MAX_CHILDREN = 8192, MAX_NAME = 256, MAX_UNSENT = 4 * MAX_FRAME,
+};
+
+struct client {
+  int fd;
+  uint64_t serial;  // tells a client from a later one in the same slot
+  struct in in;
+  struct out out;
+};
+
+struct child {
+  struct child *next;
+  pid_t pid;
+  uint64_t start_time;
+  int status_fd;  // -1 once it has started
+  uint64_t client;
+  uint32_t request;
+  char name[MAX_NAME + 1];
+};
+
+struct waiter {  // a KILL, or the QUIT, that waits for a child to be reaped
+  struct waiter *next;
+  uint64_t client;
+  uint32_t request;
+  pid_t pid;
+};
+
+static struct launcher launcher;
+static struct client clients[MAX_CLIENTS];
+static struct child *children;
+static struct waiter *waiters;
+static int nchildren, quit_client = -1;
+static uint32_t quit_request;
+static uint64_t next_serial = 1;
+static sigset_t blocked;
+
+static uint64_t read_start_time(pid_t pid) {
+  char path[64], text[1024];
+  snprintf(path, sizeof path, "/proc/%d/stat", pid);
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+  if (fd >= 0) close(fd);
+  if (n <= 0) return 0;
+  text[n] = 0;
+  char *at = strrchr(text, ')');  // the name before it may hold anything
+  for (int field = 2; at != NULL && field < 22; field++) at = strchr(at + 1, ' ');
+  return at == NULL ? 0 : strtoull(at + 1, NULL, 10);
+}
+
+// ---- answering
+
+static void drop_client(struct client *c) {
+  close(c->fd);
+  in_free(&c->in);
+  out_free(&c->out);
+  c->fd = -1;
+}
+
+static void send_pending(struct client *c) {
+  size_t sent = 0;
+  while (sent < c->out.len) {
+    ssize_t n = send(c->fd, c->out.buf + sent, c->out.len - sent, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN) break;
+    if (n < 0) return drop_client(c);
+    sent += (size_t)n;
+  }
+  memmove(c->out.buf, c->out.buf + sent, c->out.len - sent);
+  c->out.len -= sent;
+  if (c->out.failed || c->out.len > MAX_UNSENT) drop_client(c);  // it does not read its answers
+}
+
+static struct client *find_client(uint64_t serial) {
+  for (int i = 0; i < MAX_CLIENTS; i++) {
+    if (clients[i].fd >= 0 && clients[i].serial == serial) return &clients[i];
+  }
+  return NULL;
+}
+
+static void answer_failed(struct client *c, uint32_t request, int error, const char *step) {
+  if (c == NULL) return;
+  out_begin(&c->out, L_FAILED);
+  put_u32(&c->out, request);
+  put_u32(&c->out, (uint32_t)error);
+  put_string(&c->out, step);
+  out_end(&c->out);
+}
+
+static void answer_done(struct client *c, uint32_t request) {
+  if (c == NULL) return;
+  out_begin(&c->out, L_DONE);
+  put_u32(&c->out, request);
+  out_end(&c->out);
+}
+
+static void answer_started(struct client *c, const struct child *child) {
+  if (c == NULL) return;
+  out_begin(&c->out, L_STARTED);
+  put_u32(&c->out, child->request);
+  put_u32(&c->out, (uint32_t)child->pid);
+  put_u64(&c->out, child->start_time);
+  out_end(&c->out);
+}
+
+// ---- starting
+
+static struct child *find_child(const char *name) {
+  struct child *c = children;
+  while (c != NULL && strcmp(c->name, name) != 0) c = c->next;
+  return c;
+}
+
+// `fork` into a new pid namespace, and into a cgroup v2 directory when there is one: entering by clone needs no global lock.
+static pid_t fork_into(uint64_t flags, int cgroup_fd) {
+  struct clone_args args = {.flags = flags, .exit_signal = SIGCHLD};
+  if (cgroup_fd >= 0) {
+    args.flags |= CLONE_INTO_CGROUP;
+    args.cgroup = (uint64_t)cgroup_fd;
+  }
+  return (pid_t)syscall(SYS_clone3, &args, sizeof args);
+}
+
+static void add_child(struct client *c, uint32_t request, const char *name, pid_t pid, int status_fd) {
+  struct child *child = calloc(1, sizeof *child);
+  if (child == NULL) abort();  // the process exists and must not be forgotten; the guests die with the launcher
+  child->pid = pid;
+  child->start_time = read_start_time(pid);
+  child->status_fd = status_fd;
+  child->client = c->serial;
+  child->request = request;
+  strcpy(child->name, name);
+  child->next = children;
+  children = child;
+  nchildren++;
+}
+
+static bool name_is_free(struct client *c, uint32_t request, const char *name) {
+  size_t length = strlen(name);
+  int error = length == 0 || length > MAX_NAME ? EINVAL : find_child(name) != NULL ? EEXIST : nchildren >= MAX_CHILDREN ? EAGAIN : 0;
+  if (error != 0) answer_failed(c, request, error, "name");
+  return error == 0;
+}
+
+static bool parse_start(struct start *s, struct cursor *p) {
+  s->activation = take_string(p);
+  const uint8_t *secret = take_raw(p, sizeof s->secret);
+  if (secret != NULL) memcpy(s->secret, secret, sizeof s->secret);
+  s->socket_path = take_string(p);
+  s->socket_uid = take_u32(p);
+  s->uid_base = take_u32(p);
+  s->hostname = take_string(p);
+  s->lower = take_string(p);
+  s->upper = take_string(p);
+  s->work = take_string(p);
+  s->root = take_string(p);
+  s->nbinds = take_u32(p);
+  if (s->nbinds > MAX_BINDS) return false;
+  for (uint32_t i = 0; i < s->nbinds; i++) {
+    s->binds[i].source = take_string(p);
+    s->binds[i].target = take_string(p);
+    s->binds[i].read_only = take_u8(p) != 0;
+  }
+  s->boot_id = take_string(p);
+  s->ncgroups = take_u32(p);
+  if (s->ncgroups > MAX_CGROUPS) return false;
+  for (uint32_t i = 0; i < s->ncgroups; i++) s->cgroups[i] = take_string(p);
+  s->tmpfs_bytes = take_u32(p);
+  return !p->bad && p->left == 0 && s->uid_base >= 65536 && s->uid_base <= UINT32_MAX - 65536;
+}
+
+// Takes a v2 `cgroup.procs` out of the list and returns its directory, or -1.
+static int take_cgroup2(struct start *s) {
+  for (uint32_t i = 0; i < s->ncgroups; i++) {
+    char *slash = strrchr(s->cgroups[i], '/');
+    if (slash == NULL || strcmp(slash, "/cgroup.procs") != 0) continue;
+    struct statfs fs;
+    *slash = 0;
+    int fd = open(s->cgroups[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0 && fstatfs(fd, &fs) == 0 && fs.f_type == CGROUP2_SUPER_MAGIC) {
+      s->cgroups[i] = s->cgroups[--s->ncgroups];
+      return fd;
+    }
+    *slash = '/';
+    if (fd >= 0) close(fd);
+  }
+  return -1;
+}
+
+static void start(struct client *c, uint32_t request, struct cursor *payload) {
+  static struct start s;
+  int pipe_fds[2] = {-1, -1}, userns = -1, cgroup = -1;
+  const char *step = "user-namespace";
+  pid_t pid = -1;
+  if (!parse_start(&s, payload)) return answer_failed(c, request, EINVAL, "record");
+  if (!name_is_free(c, request, s.activation)) return;
+  userns = make_user_namespace(s.uid_base);
+  if (userns >= 0) {
+    step = "fork";
+    cgroup = take_cgroup2(&s);
+    if (pipe2(pipe_fds, O_CLOEXEC) == 0) pid = fork_into(CLONE_NEWPID, cgroup);
+  }
+  if (pid == 0) {
+    close(pipe_fds[0]);
+    start_guest(&launcher, &s, userns, pipe_fds[1]);
+  }
+  int error = errno;
+  explicit_bzero(s.secret, sizeof s.secret);
+  if (userns >= 0) close(userns);
+  if (cgroup >= 0) close(cgroup);
+  if (pipe_fds[1] >= 0) close(pipe_fds[1]);
+  if (pid > 0) return add_child(c, request, s.activation, pid, pipe_fds[0]);
+  if (pipe_fds[0] >= 0) close(pipe_fds[0]);
+  answer_failed(c, request, error, step);
+}
+
+static char **take_list(struct cursor *p, uint32_t *count) {
+  *count = take_u32(p);
+  char **list = *count > p->left / 4 ? NULL : calloc(*count + 1, sizeof *list);
+  for (uint32_t i = 0; list != NULL && i < *count; i++) list[i] = take_string(p);
+  return list;
+}
+
+static void start_bridge(struct client *c, uint32_t request, struct cursor *p) {
+  struct host h = {.name = take_string(p), .uid = take_u32(p), .gid = take_u32(p)};
+  int pipe_fds[2];
+  h.argv = take_list(p, &h.argc);
+  h.envp = take_list(p, &h.envc);
+  h.stderr_path = take_string(p);
+  bool good = !p->bad && p->left == 0 && h.argv != NULL && h.envp != NULL && h.argc > 0 && h.uid != 0 && h.gid != 0;
+  if (!good) answer_failed(c, request, EINVAL, "record");
+  else if (name_is_free(c, request, h.name)) {
+    pid_t pid = pipe2(pipe_fds, O_CLOEXEC) < 0 ? -1 : fork_into(0, -1);
+    if (pid == 0) {
+      close(pipe_fds[0]);
+      start_host(&h, pipe_fds[1]);
+    }
+    if (pid < 0) answer_failed(c, request, errno, "fork");
+    else {
+      close(pipe_fds[1]);
+      add_child(c, request, h.name, pid, pipe_fds[0]);
+    }
+  }
+  free(h.argv);
+  free(h.envp);
+}
+
+// The status pipe has something to say: zero or a silent end (exec) is success, otherwise errno and step.
+static void note_status(struct child *child) {
+  struct {
+    int32_t error;
+    char step[28];
+  } report = {0};
+  ssize_t n = read(child->status_fd, &report, sizeof report);
+  struct client *c = find_client(child->client);
+  close(child->status_fd);
+  child->status_fd = -1;
+  report.step[sizeof report.step - 1] = 0;
+  if (n >= (ssize_t)sizeof report.error && report.error != 0) return answer_failed(c, child->request, report.error, report.step);
+  // A silent end is an exec, or a death before it (out of memory, say).
+  char path[64];
+  snprintf(path, sizeof path, "/proc/%d/exe", child->pid);
+  char exe;
+  if (n == 0 && readlink(path, &exe, 1) < 0) return answer_failed(c, child->request, ECHILD, "died");
+  answer_started(c, child);
+}
+
+// ---- the other requests
+
+static void kill_named(struct client *c, uint32_t request, struct cursor *p) {
+  const char *name = take_string(p);
+  if (p->bad) return answer_failed(c, request, EINVAL, "record");
+  struct child *child = find_child(name);
+  struct waiter *w = child == NULL ? NULL : malloc(sizeof *w);
+  if (w == NULL) return child == NULL ? answer_done(c, request) : answer_failed(c, request, ENOMEM, "kill");
+  *w = (struct waiter){.next = waiters, .client = c->serial, .request = request, .pid = child->pid};
+  waiters = w;
+  kill(child->pid, SIGKILL);  // ours and not yet reaped, so the pid cannot be another's
+}
+
+static void list(struct client *c, uint32_t request) {
+  out_begin(&c->out, L_LISTING);
+  put_u32(&c->out, request);
+  put_u32(&c->out, (uint32_t)nchildren);
+  for (struct child *child = children; child != NULL; child = child->next) {
+    put_string(&c->out, child->name);
+    put_u32(&c->out, (uint32_t)child->pid);
+    put_u64(&c->out, child->start_time);
+    put_u8(&c->out, child->status_fd < 0);
+  }
+  out_end(&c->out);
+}
+
+static void reaped(pid_t pid, int status) {
+  struct child **link = &children;
+  while (*link != NULL && (*link)->pid != pid) link = &(*link)->next;
+  struct child *child = *link;
+  if (child == NULL) return;  // an orphan of a bridge
+  *link = child->next;
+  nchildren--;
+  if (child->status_fd >= 0) note_status(child);
+  for (int i = 0; i < MAX_CLIENTS; i++) {
+    if (clients[i].fd < 0) continue;
+    out_begin(&clients[i].out, L_EXITED);
+    put_string(&clients[i].out, child->name);
+    put_u32(&clients[i].out, (uint32_t)pid);
+    put_u32(&clients[i].out, (uint32_t)status);
+    out_end(&clients[i].out);
+  }
+  for (struct waiter **at = &waiters; *at != NULL;) {
+    struct waiter *w = *at;
+    if (w->pid != pid) {
+      at = &w->next;
+      continue;
+    }
+    answer_done(find_client(w->client), w->request);
+    *at = w->next;
+    free(w);
+  }
+  free(child);
+}
+
+static void reap_all(void) {
+  int status;
+  pid_t pid;
+  while ((pid = waitpid(-1, &status, WNOHANG)) > 0) reaped(pid, status);
+}
+
+static void handle(struct client *c, uint8_t type, struct cursor *payload) {
+  uint32_t request = take_u32(payload);
+  switch (type) {
+    case L_START: return start(c, request, payload);
+    case L_HOST: return start_bridge(c, request, payload);
+    case L_KILL: return kill_named(c, request, payload);
+    case L_LIST: return list(c, request);
+    case L_QUIT:
+      quit_client = (int)(c - clients);
+      quit_request = request;
+      for (struct child *child = children; child != NULL; child = child->next) kill(child->pid, SIGKILL);
+      return;
+    default: return drop_client(c);
+  }
+}
+
+static void serve_client(struct client *c) {
+  ssize_t n = in_receive(&c->in, c->fd, MSG_DONTWAIT);
+  if (n == 0 || (n < 0 && errno != EAGAIN)) return drop_client(c);
+  while (c->fd >= 0) {
+    uint8_t type;
+    struct cursor payload;
+    int found = in_frame(&c->in, &type, &payload);
+    if (found < 0) return drop_client(c);
+    if (found == 0) break;
+    uint8_t *begin = payload.at;
+    size_t length = payload.left;
+    handle(c, type, &payload);
+    if (c->fd >= 0) explicit_bzero(begin, length);  // a START carries a secret; no later guest may inherit it
+  }
+}
+
+static void accept_client(int listen_fd) {
+  struct ucred peer;
+  socklen_t length = sizeof peer;
+  int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC);
+  if (fd < 0) return;
+  bool root = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.uid == 0;
+  for (int i = 0; root && i < MAX_CLIENTS; i++) {
+    if (clients[i].fd >= 0) continue;
+    clients[i] = (struct client){.fd = fd, .serial = next_serial++};
+    return;
+  }
+  close(fd);
+}
+
+static void loop(int listen_fd, int signal_fd) {
+  static struct pollfd waits[2 + MAX_CLIENTS + MAX_CHILDREN];
+  static struct child *owners[MAX_CHILDREN];
+  while (quit_client < 0 || nchildren > 0) {
+    int n = 0, started = 0;
+    waits[n++] = (struct pollfd){.fd = listen_fd, .events = POLLIN};
+    waits[n++] = (struct pollfd){.fd = signal_fd, .events = POLLIN};
+    for (int i = 0; i < MAX_CLIENTS; i++) {
+      waits[n++] = (struct pollfd){.fd = clients[i].fd, .events = (short)(POLLIN | (clients[i].out.len > 0 ? POLLOUT : 0))};
+    }
+    for (struct child *child = children; child != NULL; child = child->next) {
+      if (child->status_fd < 0) continue;
+      owners[started++] = child;
+      waits[n++] = (struct pollfd){.fd = child->status_fd, .events = POLLIN};
+    }
+    if (poll(waits, (nfds_t)n, -1) < 0) continue;
+    for (int i = 0; i < started; i++) {
+      if (waits[2 + MAX_CLIENTS + i].revents != 0) note_status(owners[i]);
+    }
+    if (waits[1].revents != 0) {
+      struct signalfd_siginfo drained[8];
+      while (read(signal_fd, drained, sizeof drained) > 0) continue;
+      reap_all();
+    }
+    if (waits[0].revents != 0) accept_client(listen_fd);
+    for (int i = 0; i < MAX_CLIENTS; i++) {
+      if (clients[i].fd >= 0 && clients[i].fd == waits[2 + i].fd && (waits[2 + i].revents & ~POLLOUT) != 0) serve_client(&clients[i]);
+      if (clients[i].fd >= 0 && clients[i].out.len > 0) send_pending(&clients[i]);
+    }
+  }
+}
+
+// ---- start-up
+
+static void die(const char *step) {
+  fprintf(stderr, "spaced-launch: %s: %s\n", step, strerror(errno));
+  exit(1);
+}
+
+static void load_filter(const char *path) {
+  struct stat s;
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0 || fstat(fd, &s) < 0) die("seccomp program");
+  size_t length = (size_t)s.st_size, step = sizeof(struct sock_filter);
+  errno = EINVAL;
+  if (length == 0 || length % step != 0 || length / step > BPF_MAXINSNS) die("seccomp program");
+  launcher.filter = malloc(length);
+  if (launcher.filter == NULL || read(fd, launcher.filter, length) != (ssize_t)length) die("seccomp program");
+  launcher.filter_length = length / step;
+  close(fd);
+}
+
+static int listen_on(const char *path) {
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  char lock_path[sizeof address.sun_path + 8];
+  errno = ENAMETOOLONG;
+  if (strlen(path) >= sizeof address.sun_path) die("socket");
+  strcpy(address.sun_path, path);
+  snprintf(lock_path, sizeof lock_path, "%s.lock", path);
+  int lock = open(lock_path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (lock < 0 || flock(lock, LOCK_EX | LOCK_NB) < 0) die("another launcher holds the socket");
+  unlink(path);  // of a launcher that has died
+  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  umask(0177);
+  if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) < 0 || listen(fd, 16) < 0) die("socket");
+  return fd;
+}
+
+static void prepare(const char *socket_path) {
+  static char dev_path[160];
+  for (int i = 0; i < MAX_CLIENTS; i++) clients[i].fd = -1;
+  sigemptyset(&blocked);
+  sigaddset(&blocked, SIGCHLD);
+  sigaddset(&blocked, SIGPIPE);
+  sigprocmask(SIG_BLOCK, &blocked, NULL);
+  prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+  prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+  // Own mounts: what the launcher mounts is invisible to the host; what the host mounts later still appears here.
+  if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0) die("mount namespace");
+  snprintf(dev_path, sizeof dev_path, "%s.dev", socket_path);
+  if (!make_dev_template(dev_path)) die("device template");
+  launcher.dev_path = dev_path;
+}
+
+int main(int argc, char **argv) {
+  const char *socket_path = NULL, *filter = NULL;
+  if (argc > 3 && strcmp(argv[1], "--in-user-namespace") == 0) {
+    int status = run_in_user_namespace((uint32_t)strtoul(argv[2], NULL, 10), argv + 3);
+    die(argv[3]);
+    return status;
+  }
+  for (int i = 1; i + 1 < argc; i += 2) {
+    if (strcmp(argv[i], "--socket") == 0) socket_path = argv[i + 1];
+    else if (strcmp(argv[i], "--seccomp") == 0) filter = argv[i + 1];
+  }
+  if (socket_path == NULL || filter == NULL) {
+    fprintf(stderr, "usage: spaced-launch --socket PATH --seccomp FILE | --in-user-namespace BASE COMMAND...\n");
+    return 2;
+  }
+  load_filter(filter);
+  socket_path = strdup(socket_path);
+  launcher.title = argv[0];
+  launcher.title_length = (size_t)(argv[argc - 1] + strlen(argv[argc - 1]) - argv[0]);
+  int listen_fd = listen_on(socket_path);
+  prepare(socket_path);
+  int signal_fd = signalfd(-1, &blocked, SFD_CLOEXEC | SFD_NONBLOCK);
+  if (write(1, "ready\n", 6) != 6) return 1;
+  int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+  dup2(null, 0);
+  dup2(null, 1);
+  loop(listen_fd, signal_fd);
+  unlink(socket_path);
+  umount2(launcher.dev_path, MNT_DETACH);
+  rmdir(launcher.dev_path);
+  answer_done(&clients[quit_client], quit_request);
+  if (clients[quit_client].fd >= 0) send_pending(&clients[quit_client]);
+  return 0;
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+#ifndef SPACE_PROCESS_H
+#define SPACE_PROCESS_H
+
+#include "common.h"
+
+#include <sys/types.h>
+
+struct process {
+  struct process *next;
+  volatile pid_t pid;  // stored by the kernel, before the child runs
+  volatile bool reaped;
+  int status, pidfd, wake;
+  bool pty, stdin_eof, exit_sent, lingering;
+  bool detached;  // waits for ATTACH; under the lock, as is:
+  int attached;   // a connection handed over by ATTACH, or -1
+  uint64_t attached_epoch;
+  int output[2];  // stdout (or the terminal) and stderr; -1 when ended
+  int input;
+  size_t remaining[2];  // of each output, once lingering
+  int64_t exited_at;
+  struct out out;  // frames for the host, of which `sent` bytes are gone
+  size_t sent;
+  uint8_t *stdin_bytes;
+  size_t stdin_start, stdin_len;
+  uint32_t stdin_unacknowledged, stdin_taken;
+  size_t stdin_unowned;  // queued by a connection that is gone: acknowledged to nobody
+};
+
+void process_register(struct process *p);
+void process_free(struct process *p);
+// Serves the process until it has exited and all is sent, or its connection ended.
+void process_serve(struct process *p, struct conn *c);
+
+#endif

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+//
+// What the launcher's children do between fork and their own main: guests, bridges, and the tools run under a guest's
+// user ids.
+#include "common.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <net/if.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+enum { RANGE = 65536, HOLDER_STACK = 8192, BACKLOG = 128 };
+
+_Noreturn void fail_start(int status_fd, const char *step) {
+  struct {
+    int32_t error;
+    char step[28];
+  } report = {.error = errno == 0 ? EIO : errno};
+  strncpy(report.step, step, sizeof report.step - 1);
+  ssize_t ignored = write(status_fd, &report, sizeof report);
+  (void)ignored;
+  _exit(1);
+}
+
+static bool write_file(const char *path, const char *text) {
+  int fd = open(path, O_WRONLY | O_CLOEXEC);
+  size_t length = strlen(text);
+  bool ok = fd >= 0 && write(fd, text, length) == (ssize_t)length;
+  int error = errno;
+  if (fd >= 0) close(fd);
+  errno = error;
+  return ok;
+}
+
+static bool map_range(pid_t pid, uint32_t base) {
+  char path[64], map[64];
+  snprintf(map, sizeof map, "0 %u %u\n", base, RANGE);
+  snprintf(path, sizeof path, "/proc/%d/uid_map", pid);
+  if (!write_file(path, map)) return false;
+  snprintf(path, sizeof path, "/proc/%d/gid_map", pid);
+  return write_file(path, map);
+}
+
+static int hold(void *unused) {
+  (void)unused;
+  for (;;) pause();
+  return 0;
+}
+
+int make_user_namespace(uint32_t base) {
+  // The holder shares this memory (no page tables are copied) and sleeps until it is killed.
+  static uint8_t stack[HOLDER_STACK] __attribute__((aligned(16)));
+  pid_t holder = clone(hold, stack + sizeof stack, CLONE_VM | CLONE_NEWUSER, NULL);
+  if (holder < 0) return -1;
+  char path[64];
+  snprintf(path, sizeof path, "/proc/%d/ns/user", holder);
+  int fd = map_range(holder, base) ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+  int error = errno;
+  kill(holder, SIGKILL);
+  while (waitpid(holder, NULL, __WALL) < 0 && errno == EINTR) continue;
+  errno = error;
+  return fd;
+}
+
+bool make_dev_template(const char *path) {
+  static const struct {
+    const char *name;
+    unsigned minor_number, major_number;
+  } nodes[] = {{"null", 3, 1}, {"zero", 5, 1}, {"full", 7, 1}, {"random", 8, 1}, {"urandom", 9, 1}, {"tty", 0, 5}};
+  static const char *const links[][2] = {{"/proc/self/fd", "fd"},         {"/proc/self/fd/0", "stdin"}, {"/proc/self/fd/1", "stdout"},
+                                         {"/proc/self/fd/2", "stderr"}, {"pts/ptmx", "ptmx"}};
+  umask(0);
+  if (mkdir(path, 0700) < 0 && errno != EEXIST) return false;
+  if (mount("tmpfs", path, "tmpfs", MS_NOSUID | MS_NOEXEC, "mode=0755,size=64k,nr_inodes=32") < 0) return false;
+  int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  bool ok = dir >= 0 && mkdirat(dir, "pts", 0755) == 0 && mkdirat(dir, "shm", 0755) == 0;
+  for (size_t i = 0; ok && i < sizeof nodes / sizeof *nodes; i++) {
+    ok = mknodat(dir, nodes[i].name, S_IFCHR | 0666, makedev(nodes[i].major_number, nodes[i].minor_number)) == 0;
+  }
+  for (size_t i = 0; ok && i < sizeof links / sizeof *links; i++) ok = symlinkat(links[i][0], dir, links[i][1]) == 0;
+  if (dir >= 0) close(dir);
+  return ok;
+}
+
+// Standard input, output and error become the given file; every other descriptor is closed but the kept ones, which
+// move to 3, 4, ... in their order.
+static void keep_descriptors(int standard, int *kept[], int n) {
+  int moved[4];
+  // First above all targets, so that no move overwrites a source.
+  for (int i = 0; i < n; i++) moved[i] = fcntl(*kept[i], F_DUPFD, 64);
+  int std = fcntl(standard, F_DUPFD, 64);
+  for (int i = 0; i < 3; i++) dup2(std, i);
+  for (int i = 0; i < n; i++) {
+    dup3(moved[i], 3 + i, O_CLOEXEC);
+    *kept[i] = 3 + i;
+  }
+  syscall(SYS_close_range, 3 + n, ~0U, 0);
+}
+
+static int bind_socket(const struct start *s) {
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  if (strlen(s->socket_path) >= sizeof address.sun_path) {
+    errno = ENAMETOOLONG;
+    return -1;
+  }
+  strcpy(address.sun_path, s->socket_path);
+  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  umask(0177);
+  if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) < 0) return -1;
+  if (chown(s->socket_path, s->socket_uid, (gid_t)-1) < 0) return -1;
+  umask(022);
+  return fd;
+}
+
+static bool raise_loopback(void) {
+  struct ifreq request = {.ifr_name = "lo", .ifr_flags = IFF_UP};
+  int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  bool ok = fd >= 0 && ioctl(fd, SIOCSIFFLAGS, &request) == 0;
+  if (fd >= 0) close(fd);
+  // The network namespace is not the guest's own, so its root could bind no low port without this.
+  return ok && write_file("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0");
+}
+
+static void unblock_signals(void) {
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+_Noreturn void start_guest(const struct launcher *l, struct start *s, int userns_fd, int status_fd) {
+  for (uint32_t i = 0; i < s->ncgroups; i++) {
+    if (!write_file(s->cgroups[i], "0")) fail_start(status_fd, "cgroup");
+  }
+  if (unshare(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP) < 0) fail_start(status_fd, "namespaces");
+  if (!raise_loopback()) fail_start(status_fd, "loopback");
+  int listen_fd = bind_socket(s);
+  if (listen_fd < 0) fail_start(status_fd, "socket");
+  confine_mounts(s, l->dev_path, userns_fd, status_fd);
+  int null = open("/dev/null", O_RDWR);
+  if (null < 0) fail_start(status_fd, "null");
+  int *kept[] = {&listen_fd, &userns_fd, &status_fd};
+  keep_descriptors(null, kept, 3);
+  confine_identity(userns_fd, status_fd);
+  close(userns_fd);
+  // Listening from here on, as this identity: SO_PEERCRED on the other end shows this pid and the guest's mapped root.
+  if (listen(listen_fd, BACKLOG) < 0) fail_start(status_fd, "listen");
+  confine_privileges(l, status_fd);
+  memset(l->title, 0, l->title_length);  // what /proc/1/cmdline shows
+  strncpy(l->title, "space-guest", l->title_length - 1);
+  prctl(PR_SET_NAME, "space-guest");
+  // After the last change of credentials, which would clear it. If the launcher has died before, the pipe tells.
+  if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0) fail_start(status_fd, "death-signal");
+  int32_t ready = 0;
+  if (write(status_fd, &ready, sizeof ready) != sizeof ready) _exit(1);
+  close(status_fd);
+  uint8_t secret[32];
+  memcpy(secret, s->secret, sizeof secret);
+  guest_main(listen_fd, s->activation, secret);
+}
+
+_Noreturn void start_host(struct host *h, int status_fd) {
+  int log = open(h->stderr_path, O_WRONLY | O_CREAT | O_APPEND | O_NOCTTY, 0640), null = open("/dev/null", O_RDWR);
+  if (log < 0 || null < 0) fail_start(status_fd, "log");
+  int *kept[] = {&status_fd, &log};
+  keep_descriptors(null, kept, 2);
+  dup2(log, 2);
+  if (setsid() < 0 || unshare(CLONE_NEWNET | CLONE_NEWIPC) < 0) fail_start(status_fd, "namespaces");
+  umask(077);
+  drop_bounding_set(0);
+  if (setgroups(0, NULL) < 0 || setresgid(h->gid, h->gid, h->gid) < 0 || setresuid(h->uid, h->uid, h->uid) < 0) fail_start(status_fd, "identity");
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0) fail_start(status_fd, "privileges");
+  if (chdir("/") < 0) fail_start(status_fd, "chdir");
+  unblock_signals();
+  signal(SIGPIPE, SIG_DFL);
+  execve(h->argv[0], h->argv, h->envp);  // close-on-exec closes the status pipe: its silent end is success
+  fail_start(status_fd, "exec");
+}
+
+// `spaced-launch --in-user-namespace BASE COMMAND...`: for archiving a guest's layer under the guest's own user ids. It
+// reads and writes only what the range owns, and what everyone may.
+int run_in_user_namespace(uint32_t base, char **argv) {
+  int userns = make_user_namespace(base);
+  if (userns < 0 || setns(userns, CLONE_NEWUSER) < 0 || setgroups(0, NULL) < 0) return 125;
+  if (setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0) return 125;
+  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  execvp(argv[0], argv);
+  return 127;
+}

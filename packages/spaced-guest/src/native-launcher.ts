@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import { join } from "node:path";
+
+/** Where `scripts/build.ts` puts the compiled launcher. Absent on hosts without a C compiler. */
+export const nativeLauncherPath: string = join(
+  import.meta.dirname,
+  "..",
+  "..",
+  "..",
+  "build",
+  "native",
+  "spaced-launch",
+);
