@@ -13,10 +13,10 @@ import {
   type Retirement,
   SpaceError,
 } from "@space/model";
-import { invalid, parse32Bytes, parseSeconds } from "./fields.ts";
+import { invalid, parseSeconds } from "./fields.ts";
 import { openToken, sealToken, type TokenKind } from "./jws.ts";
 import type { KeyRing } from "./key-ring.ts";
-import type { SigningKey } from "./keys.ts";
+import { parsePublicKey, type SigningKey } from "./keys.ts";
 
 const certificateKind: TokenKind<ExecutionCertificate> = {
   typ: "space-exec-cert+jwt",
@@ -75,7 +75,7 @@ function readCertificate(payload: unknown): ExecutionCertificate {
   if (isFirst && previous !== null) throw invalid("previous", "must be null at the beginning");
   return Object.freeze({
     identity,
-    publicKey: parse32Bytes(certificate["publicKey"], "publicKey"),
+    publicKey: parsePublicKey(certificate["publicKey"]),
     previous,
     restoredFrom: readLink(certificate["restoredFrom"]),
     origin: readOrigin(certificate["origin"]),

@@ -82,12 +82,14 @@ function readAccess(value: unknown): Access {
 }
 
 function readScopes(value: unknown): readonly ControlScope[] {
-  const scopes = new Set<ControlScope>();
+  const scopes: ControlScope[] = [];
   for (const name of parseList(value, "scopes", controlScopes.length)) {
-    const scope = controlScopes.find((known) => known === name);
-    if (scope === undefined || scopes.has(scope)) throw invalid("scopes", "has an unknown or repeated one");
-    scopes.add(scope);
+    const scope = name as ControlScope; // cast: the next line refuses any other value
+    if (!controlScopes.includes(scope) || scopes.includes(scope)) {
+      throw invalid("scopes", "has an unknown or repeated one");
+    }
+    scopes.push(scope);
   }
-  if (scopes.size === 0) throw invalid("scopes", "is empty");
-  return Object.freeze([...scopes]);
+  if (scopes.length === 0) throw invalid("scopes", "is empty");
+  return Object.freeze(scopes);
 }

@@ -2,7 +2,6 @@
 // Copyright 2026 The SPACE authors
 
 import { SpaceError } from "@space/model";
-import { decodeBase64url } from "./base64url.ts";
 
 /** The end of the year 9999: later times are mistakes, and milliseconds stay exact. */
 const latestSeconds = 253_402_300_799;
@@ -26,9 +25,12 @@ export function parseName(value: unknown, field: string): string {
   throw invalid(field, "must be 1 to 128 printable ASCII characters");
 }
 
+/** 43 characters hold 258 bits: the last one must leave its two lowest bits clear. */
+const canonical32Bytes = /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/;
+
 /** 32 bytes as canonical base64url: a SHA-256 or a raw Ed25519 public key. Throws `input/invalid`. */
 export function parse32Bytes(value: unknown, field: string): string {
-  if (typeof value === "string" && value.length === 43 && decodeBase64url(value) !== undefined) return value;
+  if (typeof value === "string" && canonical32Bytes.test(value)) return value;
   throw invalid(field, "must be 32 bytes in base64url");
 }
 

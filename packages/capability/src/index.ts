@@ -8,6 +8,9 @@ export {
   verifyCertificate,
   verifyRetirement,
 } from "./certificate.ts";
+export { type VerifiedChain, verifyChain } from "./chain.ts";
+export { type CertificateBreak, type ChainLink, chainLinksLimit } from "./chain-links.ts";
+export type { ManifestBreak } from "./chain-manifests.ts";
 export { certificateDigest, manifestDigest, routeDigest } from "./digest.ts";
 export { CapabilityIssuer, type CapabilityRequest, type IssuerOptions } from "./issuer.ts";
 export type { TokenRefusal } from "./jws.ts";
@@ -18,6 +21,7 @@ export {
   importSigningKey,
   keyId,
   newSigningKey,
+  parsePublicKey,
   publicKeyText,
   type SigningKey,
 } from "./keys.ts";

@@ -2,10 +2,10 @@
 // Copyright 2026 The SPACE authors
 
 import type { KeyObject } from "node:crypto";
-import { isSpaceError, members, SpaceError } from "@space/model";
-import { invalid, parse32Bytes, parseCount, parseList, parseSeconds } from "./fields.ts";
+import { members, SpaceError } from "@space/model";
+import { invalid, parseCount, parseList, parseSeconds } from "./fields.ts";
 import { openToken, sealToken, type TokenKind } from "./jws.ts";
-import { importPublicKey, keyId, keyIdOfText, type SigningKey } from "./keys.ts";
+import { importPublicKey, keyId, keyIdOfText, parsePublicKey, type SigningKey } from "./keys.ts";
 
 /** R-10: what the root signs: the public keys that count now. `version` only grows. */
 export interface KeyBundle {
@@ -47,7 +47,7 @@ function readBundle(payload: unknown): KeyBundle {
 
 function readKey(value: unknown): BundledKey {
   const key = members(value, "key", ["kid", "publicKey"]);
-  const publicKey = parse32Bytes(key["publicKey"], "publicKey");
+  const publicKey = parsePublicKey(key["publicKey"]);
   const kid = keyIdOfText(publicKey);
   if (key["kid"] !== kid) throw invalid("kid", "is not the key's thumbprint");
   return { kid, publicKey };
@@ -65,7 +65,7 @@ export class KeyRing {
 
   /**
    * R-10: the ring of a bundle signed by the pinned root. Throws `bundle/refused` for anything else, for a version
-   * below `minVersion` (rollback), and for a key that is held twice or is not safe.
+   * below `minVersion` (rollback), and for a key that is held twice.
    */
   static fromBundle(token: string, root: KeyObject, minVersion = 1): KeyRing {
     const rootId = keyId(root);
@@ -73,22 +73,13 @@ export class KeyRing {
     if (opened.kind === "refused") throw refused(opened.reason);
     const { version, keys } = opened.value;
     if (version < minVersion) throw refused("older version");
-    const ring = new Map(keys.map(({ kid, publicKey }) => [kid, importSafely(publicKey)]));
+    const ring = new Map(keys.map(({ kid, publicKey }) => [kid, importPublicKey(publicKey)]));
     if (ring.size !== keys.length) throw refused("repeated key");
     return new KeyRing(version, ring);
   }
 
   /** The key object of a key id. Bound, so that it can be passed on as a function. */
   readonly find = (kid: string): KeyObject | undefined => this.#keys.get(kid);
-}
-
-function importSafely(publicKey: string): KeyObject {
-  try {
-    return importPublicKey(publicKey);
-  } catch (cause) {
-    if (!isSpaceError(cause)) throw cause;
-    throw new SpaceError("bundle/refused", { problem: "unsafe key" }, { cause });
-  }
 }
 
 function refused(problem: string): SpaceError {

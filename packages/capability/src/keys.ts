@@ -2,7 +2,6 @@
 // Copyright 2026 The SPACE authors
 
 import { createPrivateKey, createPublicKey, generateKeyPairSync, hash, type KeyObject } from "node:crypto";
-import { decodeBase64url } from "./base64url.ts";
 import { invalid, parse32Bytes } from "./fields.ts";
 
 /** An Ed25519 key pair that signs. `kid` is the public key's RFC 7638 thumbprint, so that it names one key only. */
@@ -62,14 +61,18 @@ export function keyIdOfText(text: string): string {
 }
 
 /**
- * Reads {@link publicKeyText}'s text. Throws `input/invalid` when it is not the canonical encoding of 32 bytes, when
- * they are not a canonical point encoding, and when the point is of small order: under such a key signatures exist that
- * fit many messages.
+ * Checks {@link publicKeyText}'s text: the canonical encoding of 32 bytes that are a canonical point encoding and no
+ * point of small order (under such a key signatures exist that fit many messages). Throws `input/invalid`.
  */
+export function parsePublicKey(value: unknown): string {
+  const text = parse32Bytes(value, "publicKey");
+  if (isRefusedPoint(Buffer.from(text, "base64url"))) throw invalid("publicKey", "is not a safe point");
+  return text;
+}
+
+/** The key object of {@link publicKeyText}'s text. Throws `input/invalid` as {@link parsePublicKey} does. */
 export function importPublicKey(text: string): KeyObject {
-  const raw = decodeBase64url(parse32Bytes(text, "publicKey"));
-  if (raw === undefined || isRefusedPoint(raw)) throw invalid("publicKey", "is not a safe Ed25519 point");
-  return createPublicKey({ key: { kty: "OKP", crv: "Ed25519", x: text }, format: "jwk" });
+  return createPublicKey({ key: { kty: "OKP", crv: "Ed25519", x: parsePublicKey(text) }, format: "jwk" });
 }
 
 /** The canonical y coordinates of the points of order 1, 2, 4 and 8, little-endian, sign bit clear. */

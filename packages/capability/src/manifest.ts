@@ -53,7 +53,17 @@ export function signManifest(executionKey: SigningKey, manifest: SnapshotManifes
 /** Checks form, key and signature against the key that the execution's certificate names. Throws `snapshot/refused`. */
 export function verifyManifest(signed: string, executionPublicKey: KeyObject): SnapshotManifest {
   const executionKid = keyId(executionPublicKey);
-  return openOrRefuse(manifestKind, signed, (kid) => (kid === executionKid ? executionPublicKey : undefined));
+  const find: KeyFinder = (kid) => (kid === executionKid ? executionPublicKey : undefined);
+  return openManifest(signed, find).manifest;
+}
+
+/** As {@link verifyManifest} with the keys of several executions; `kid` is the one that signed. Throws `snapshot/refused`. */
+export function openManifest(
+  signed: string,
+  find: KeyFinder,
+): { readonly manifest: SnapshotManifest; readonly kid: string } {
+  const { value, kid } = openOrRefuse(manifestKind, signed, find);
+  return { manifest: value, kid };
 }
 
 /** The control plane's word that this manifest was committed. It has checked the inner signature before. */
@@ -63,12 +73,16 @@ export function countersignManifest(key: SigningKey, signed: string): string {
 
 /** Checks the control plane's signature; the signed manifest inside is still to be verified. Throws `snapshot/refused`. */
 export function verifyCountersigned(token: string, ring: KeyRing): string {
-  return openOrRefuse(countersignedKind, token, ring.find);
+  return openOrRefuse(countersignedKind, token, ring.find).value;
 }
 
-function openOrRefuse<T>(kind: TokenKind<T>, token: string, find: KeyFinder): T {
+function openOrRefuse<T>(
+  kind: TokenKind<T>,
+  token: string,
+  find: KeyFinder,
+): { readonly value: T; readonly kid: string } {
   const opened = openToken(kind, token, find);
-  if (opened.kind === "opened") return opened.value;
+  if (opened.kind === "opened") return opened;
   throw new SpaceError("snapshot/refused", { problem: opened.reason });
 }
 

@@ -113,7 +113,7 @@ export function decodeError(value: unknown): SpaceError {
   if (typeof value === "object" && value !== null && "code" in value && "details" in value) {
     const { code, details } = value;
     if (typeof code === "string" && isErrorCode(code) && typeof details === "object" && details !== null) {
-      return new SpaceError(code, details as never); // cast: the sender built it from the same table
+      return new SpaceError(code, details);
     }
   }
   return new SpaceError("link/protocol", { problem: "unknown error" });
