@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
+import { SpaceError } from "@space/model";
 import {
   type Architecture,
   type Condition,
+  guestPolicy,
+  highestKnownSyscall,
   type Refusal,
   type SyscallRule,
-  highestKnownSyscall,
 } from "./seccomp-policy.ts";
 
 /** One classic BPF instruction, as in <linux/filter.h>. */
@@ -18,7 +20,7 @@ interface Instruction {
 }
 
 const auditArchitecture: Readonly<Record<Architecture, number>> = { x64: 0xc000_003e, arm64: 0xc000_00b7 };
-const errnoOf: Readonly<Record<Refusal, number>> = { EPERM: 1, ENOSYS: 38, EAFNOSUPPORT: 97 };
+const errnoOf: Readonly<Record<Refusal, number>> = { EPERM: 1, ENOSYS: 38, EOPNOTSUPP: 95, EAFNOSUPPORT: 97 };
 
 const allow = 0x7fff_0000;
 const killProcess = 0x8000_0000;
@@ -93,4 +95,14 @@ export function assembleSeccomp(policy: readonly SyscallRule[], architecture: Ar
     bytes.writeUInt32LE(instruction.value, index * 8 + 4);
   }
   return bytes;
+}
+
+/** The guests' filter for this host, as `spaced-launch --seccomp FILE` reads it. Throws `host/unfit` on other machines. */
+export function seccompProgram(): Buffer {
+  const { arch } = process;
+  if (arch === "x64" || arch === "arm64") return assembleSeccomp(guestPolicy, arch);
+  throw new SpaceError("host/unfit", {
+    problem: `guests cannot be confined on ${arch}`,
+    remedy: "use a 64-bit x86 or ARM host",
+  });
 }

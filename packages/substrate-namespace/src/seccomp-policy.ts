@@ -2,7 +2,7 @@
 // Copyright 2026 The SPACE authors
 
 /** Linux errno numbers that a refused call returns. */
-export type Refusal = "EPERM" | "ENOSYS" | "EAFNOSUPPORT";
+export type Refusal = "EPERM" | "ENOSYS" | "EOPNOTSUPP" | "EAFNOSUPPORT";
 
 export type Architecture = "x64" | "arm64";
 
@@ -58,7 +58,13 @@ function onlyX64(name: string, x64: number): SyscallRule {
  */
 export const guestPolicy: readonly SyscallRule[] = [
   // New namespaces: a user namespace of the guest's own would give it every capability over new kernel objects.
-  { name: "clone", x64: 56, arm64: 220, refusal: "EPERM", when: { kind: "any-bit", argument: 0, mask: newNamespaces } },
+  {
+    name: "clone",
+    x64: 56,
+    arm64: 220,
+    refusal: "EPERM",
+    when: { kind: "any-bit", argument: 0, mask: newNamespaces },
+  },
   {
     name: "unshare",
     x64: 272,
@@ -89,6 +95,7 @@ export const guestPolicy: readonly SyscallRule[] = [
   everywhere("mount_setattr", 442),
   everywhere("open_tree_attr", 467),
   always("open_by_handle_at", 304, 265), // reaches files by inode, past every path
+  always("name_to_handle_at", 303, 264, "EOPNOTSUPP"), // its other half; callers know file systems without handles
   always("fanotify_init", 300, 262),
   always("quotactl", 179, 60),
   everywhere("quotactl_fd", 443),
@@ -106,6 +113,8 @@ export const guestPolicy: readonly SyscallRule[] = [
   always("kexec_load", 246, 104),
   always("kexec_file_load", 320, 294),
   always("syslog", 103, 116),
+  always("kcmp", 312, 272), // orders kernel pointers
+  everywhere("memfd_secret", 447, "ENOSYS"), // memory that no snapshot of the guest could read
   always("lookup_dcookie", 212, 18),
   always("nfsservctl", 180, 42),
   onlyX64("create_module", 174),
@@ -135,7 +144,8 @@ export const guestPolicy: readonly SyscallRule[] = [
   always("move_pages", 279, 239),
 
   // Sockets: Unix, IPv4, IPv6, and netlink only to look at routes and sockets. No VSOCK (which would reach the host),
-  // ALG, PACKET, XDP, BLUETOOTH and the rest, each with its own kernel code.
+  // ALG, PACKET, XDP, BLUETOOTH and the rest, each with its own kernel code. EAFNOSUPPORT is the answer of a kernel built
+  // without them, and callers are prepared for it: useradd, for one, gives up when audit's netlink says EPERM.
   {
     name: "socket",
     x64: 41,
@@ -159,12 +169,21 @@ export const guestPolicy: readonly SyscallRule[] = [
     },
   },
 
-  // TIOCSTI types into another's terminal, TIOCLINUX pastes into a console.
+  {
+    name: "socketpair", // of Unix sockets; the kernel has no other but TIPC's
+    x64: 53,
+    arm64: 199,
+    refusal: "EAFNOSUPPORT",
+    when: { kind: "unless", allowed: [[{ argument: 0, value: 1 }]] },
+  },
+
+  // TIOCSTI types into another's terminal, TIOCLINUX pastes into a console, TIOCSETD puts a driver (n_gsm and the like)
+  // behind a terminal.
   {
     name: "ioctl",
     x64: 16,
     arm64: 29,
     refusal: "EPERM",
-    when: { kind: "one-of", argument: 1, values: [0x5412, 0x541c] },
+    when: { kind: "one-of", argument: 1, values: [0x5412, 0x541c, 0x5423] },
   },
 ];
