@@ -42,6 +42,7 @@ export {
   guestOperations,
   type OperationClass,
 } from "./operations.ts";
+export { type ResetReason, resetReason } from "./reset-reason.ts";
 export {
   callRpc,
   decodeError,

@@ -17,8 +17,11 @@ export const headLimitBytes: number = 512 * 1024;
 export interface LinkOptions {
   /** Whether this side dialled: decides the parity of the ids of the streams that it opens. */
   readonly dialled: boolean;
-  /** Called for each stream that the other side opens; returns its handlers. Absent: such a stream ends the link. */
-  readonly onOpen?: (stream: LinkStream, head: Buffer) => StreamHandlers;
+  /**
+   * Called for each stream that the other side opens; returns its handlers. `ended`: nothing follows the head. What it
+   * throws ends the link. Absent: such a stream ends the link.
+   */
+  readonly onOpen?: (stream: LinkStream, head: Buffer, ended: boolean) => StreamHandlers;
   /** Called once, when the link is gone; every open stream has been reset by then. */
   readonly onClose?: (cause: unknown) => void;
   readonly maxStreams?: number;
@@ -184,7 +187,7 @@ export class FrameLink {
     }
     const stream = new LinkStream(this, frame.stream, undefined);
     this.#streams.set(frame.stream, stream);
-    stream.handle(onOpen(stream, frame.payload));
+    stream.handle(onOpen(stream, frame.payload, ended));
     if (ended) stream.receive({ type: frameType.end, stream: frame.stream, payload: Buffer.alloc(0) });
   }
 }

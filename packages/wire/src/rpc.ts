@@ -88,11 +88,11 @@ export function serveRpc(
 ): StreamHandlers {
   const abort = new AbortController();
   const handler = handlers.get(head.rpc);
-  const run =
-    handler === undefined
-      ? Promise.reject(new SpaceError("link/protocol", { problem: "unknown command" }))
-      : handler(head.params, abort.signal);
-  run.then(
+  const run = async (): Promise<unknown> => {
+    if (handler === undefined) throw new SpaceError("link/protocol", { problem: "unknown command" });
+    return handler(head.params, abort.signal);
+  };
+  run().then(
     (ok: unknown) => stream.sendHead(encodeJson({ ok: ok ?? null }), true),
     (error: unknown) => stream.sendHead(encodeJson({ error: encodeError(error, head.rpc) }), true),
   );

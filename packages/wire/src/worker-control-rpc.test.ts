@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import assert from "node:assert/strict";
+import { duplexPair } from "node:stream";
+import { afterEach, test } from "node:test";
+import {
+  type ActivateRequest,
+  type Clock,
+  type ExecutionIdentity,
+  freezeIdentity,
+  isSpaceError,
+  type KeyBundleReceiver,
+  parseActivationId,
+  parseDigest,
+  parseGeneration,
+  parseSandboxId,
+  parseTenantId,
+  parseWorkerId,
+  type SnapshotManifest,
+  SpaceError,
+  type WorkerControl,
+  type WorkerHello,
+  type WorkerReport,
+} from "@space/model";
+import { FrameLink } from "./link.ts";
+import { callRpc, decodeJson, serveRpc } from "./rpc.ts";
+import { workerControlClient, workerControlHandlers } from "./worker-control-rpc.ts";
+import { workerPresenceClient, workerPresenceHandlers } from "./worker-presence-rpc.ts";
+
+const workerId = parseWorkerId(`wrk_${"w".repeat(16)}`);
+const identity: ExecutionIdentity = freezeIdentity({
+  sandboxId: parseSandboxId(`i${"a".repeat(20)}`),
+  generation: parseGeneration("9007199254740993"),
+  placement: { workerId, substrate: "namespace" },
+  activation: { id: parseActivationId(`act_${"b".repeat(26)}`), attempt: 2 },
+});
+const digest = parseDigest("d".repeat(64));
+const manifest: SnapshotManifest = {
+  version: 1,
+  identity,
+  certificate: digest,
+  previousManifest: null,
+  substrate: "namespace",
+  memory: "frozen-on-worker",
+  filesystem: [{ digest, sizeBytes: 12 }],
+  createdAtSeconds: 1_700_000_000,
+};
+const request: ActivateRequest = {
+  identity,
+  tenantId: parseTenantId(`ten_${"t".repeat(16)}`),
+  template: "base",
+  limits: { memoryBytes: 2 ** 29, cpus: 0.5, processes: 512, diskBytes: 2 ** 33 },
+  variables: { A: "1" },
+  from: { manifest, digest, memory: "none" },
+};
+
+/** A clock whose delays end when the test says so. */
+class HandClock implements Clock {
+  readonly #waiting = new Set<() => void>();
+  wallMs(): number {
+    return 0;
+  }
+  monotonicMs(): number {
+    return 0;
+  }
+  after(_delayMs: number, callback: () => void): () => void {
+    this.#waiting.add(callback);
+    return () => this.#waiting.delete(callback);
+  }
+  fire(): void {
+    for (const callback of this.#waiting) callback();
+  }
+}
+
+type Served = WorkerControl & KeyBundleReceiver;
+const refuse = (): Promise<never> => Promise.reject(new Error("not expected"));
+const unserved: Served = {
+  activate: refuse,
+  install: refuse,
+  snapshot: refuse,
+  abortPause: refuse,
+  retire: refuse,
+  discard: refuse,
+  replaceKeys: refuse,
+};
+
+const links: FrameLink[] = [];
+afterEach(() => {
+  for (const link of links.splice(0)) link.destroy(undefined);
+});
+
+function linked(handlers: Parameters<typeof serveRpc>[2]): FrameLink {
+  const [near, far] = duplexPair();
+  links.push(
+    new FrameLink(far, {
+      dialled: false,
+      onOpen: (stream, head) =>
+        serveRpc(stream, decodeJson(head.toString()) as { rpc: string; params: unknown }, handlers),
+    }),
+  );
+  const link = new FrameLink(near, { dialled: true });
+  links.push(link);
+  return link;
+}
+
+function client(served: Partial<Served>, clock: Clock = new HandClock()): Served {
+  return workerControlClient(linked(workerControlHandlers({ ...unserved, ...served })), clock, workerId);
+}
+
+test("each command arrives with its parameters, and its answer comes back", async () => {
+  const seen: unknown[] = [];
+  const note = async (...args: unknown[]): Promise<void> => {
+    seen.push(args);
+  };
+  const control = client({
+    activate: async (asked) => {
+      seen.push(asked);
+      return { publicKey: "key", memory: true };
+    },
+    snapshot: async (...asked) => {
+      seen.push(asked);
+      return { manifest, signed: "a.b.c" };
+    },
+    install: note,
+    abortPause: note,
+    retire: note,
+    discard: note,
+    replaceKeys: note,
+  });
+  assert.deepEqual(await control.activate(request), { publicKey: "key", memory: true });
+  assert.deepEqual(await control.snapshot(identity, null), { manifest, signed: "a.b.c" });
+  await control.install("certificate");
+  await control.abortPause(identity);
+  await control.retire("retirement", digest);
+  await control.discard(identity.sandboxId);
+  await control.replaceKeys("bundle");
+  assert.deepEqual(seen, [
+    request,
+    [identity, null],
+    ["certificate"],
+    [identity],
+    ["retirement", digest],
+    [identity.sandboxId],
+    ["bundle"],
+  ]);
+});
+
+test("the worker's own error passes through with its details", async () => {
+  const control = client({
+    install: () => Promise.reject(new SpaceError("certificate/refused", { problem: "signature" })),
+  });
+  await assert.rejects(
+    control.install("x"),
+    (error) => isSpaceError(error, "certificate/refused") && error.details.problem === "signature",
+  );
+});
+
+test("a link that ends, or an answer that stays away, is an unreachable worker", async () => {
+  const clock = new HandClock();
+  const silent = client({ discard: () => new Promise(() => undefined) }, clock);
+  const waiting = silent.discard(identity.sandboxId);
+  clock.fire();
+  await assert.rejects(waiting, (error) => isSpaceError(error, "worker/unreachable"));
+  const cut = silent.discard(identity.sandboxId);
+  for (const link of links) link.destroy(undefined);
+  await assert.rejects(cut, (error) => isSpaceError(error, "worker/unreachable"));
+});
+
+test("parameters with an unknown, missing or ill-formed member are refused, and the link lives on", async () => {
+  const link = linked(workerControlHandlers(unserved));
+  const call = (method: string, params: unknown): Promise<unknown> =>
+    callRpc(link, new HandClock(), { method, params });
+  const invalid = (error: unknown): boolean => isSpaceError(error, "input/invalid");
+  await assert.rejects(call("worker/install", { certificate: 7 }), invalid);
+  await assert.rejects(call("worker/install", { certificate: "a", more: 1 }), invalid);
+  await assert.rejects(call("worker/install", null), invalid);
+  await assert.rejects(call("worker/discard", { sandboxId: "../x" }), invalid);
+  await assert.rejects(call("worker/retire", { retirement: "a" }), invalid);
+  await assert.rejects(call("worker/activate", { ...request, identity: {} }), invalid);
+  await assert.rejects(call("worker/replace-keys", { bundle: "x".repeat(100_000) }), invalid);
+  await assert.rejects(call("worker/explode", {}), (error) => isSpaceError(error, "link/protocol"));
+});
+
+test("a worker's hello and reports arrive whole, and the welcome comes back", async () => {
+  const hello: WorkerHello = {
+    workerId,
+    substrate: "namespace",
+    capacity: 10,
+    freeSlots: 8,
+    endpoint: { host: "127.0.0.1", port: 4000 },
+    inventory: { installed: [identity], frozen: [{ sandboxId: identity.sandboxId, manifest: digest }] },
+    bundleVersion: 3,
+  };
+  const report: WorkerReport = { identity, what: "exited", reason: "killed" };
+  const seen: unknown[] = [];
+  const presence = workerPresenceClient(
+    linked(
+      workerPresenceHandlers({
+        hello: async (said) => {
+          seen.push(said);
+          return { bundle: "newer" };
+        },
+        report: async (said) => {
+          seen.push(said);
+        },
+      }),
+    ),
+    new HandClock(),
+  );
+  assert.deepEqual(await presence.hello(hello), { bundle: "newer" });
+  await presence.report(report);
+  assert.deepEqual(seen, [hello, report]);
+  await assert.rejects(
+    presence.hello({ ...hello, freeSlots: 11 }),
+    (error) => isSpaceError(error, "input/invalid") && error.details.field === "freeSlots",
+  );
+});
