@@ -1,3 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
-export {};
+
+export type { ApiResponse } from "./answer.ts";
+export { type ApiAuditEvent, createE2bApi, type E2bApi, type E2bApiOptions } from "./api.ts";
+export type { ApiRequest } from "./body.ts";
+export { type ApiLimits, defaultLimits } from "./limits.ts";

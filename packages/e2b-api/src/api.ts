@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import {
+  type ApiCaller,
+  type Clock,
+  type ErrorCode,
+  isSpaceError,
+  type SandboxService,
+  Secret,
+  SpaceError,
+} from "@space/model";
+
+import { type Answer, type ApiResponse, errorAnswer, sendAnswer } from "./answer.ts";
+import { type ApiRequest, dropRest, readJson } from "./body.ts";
+import { preflight } from "./cors.ts";
+import { type ApiLimits, defaultLimits } from "./limits.ts";
+import { type OperationPorts, operations, readsBody } from "./operations.ts";
+import { refusalOf, unsupported } from "./refusal.ts";
+import { matchRoute, type RouteMatch } from "./routes.ts";
+import { bodySchemas } from "./schema.ts";
+
+export interface E2bApiOptions {
+  readonly service: SandboxService;
+  /** Below which callers reach sandboxes: `space.test`, `space.test:8443`. Told to clients, never used here. */
+  readonly domain: string;
+  /** The version of E2B's agent protocol that the guests speak. */
+  readonly envdVersion: string;
+  readonly clock: Clock;
+  /** Whether the system can serve; what `GET /health` says. */
+  readonly ready?: () => boolean;
+  readonly limits?: Partial<ApiLimits>;
+  /** Hears of each request once, when its answer is known. Must not throw. */
+  readonly audit?: (event: ApiAuditEvent) => void;
+}
+
+/** Who asked for what, and how it ended. Holds no secret and nothing of a body. */
+export interface ApiAuditEvent {
+  readonly event: "api.answered";
+  /** The operation's name, or what kind of request it was. */
+  readonly operation: string;
+  /** Null until the key has proved it. */
+  readonly caller: ApiCaller | null;
+  /** As the path wrote it, at most 64 characters; empty when it named none. */
+  readonly sandboxId: string;
+  /** 0 when the client went away before its answer. */
+  readonly status: number;
+  readonly durationMs: number;
+  /** Why it failed, with its cause; for the log, never for the caller. */
+  readonly failure: unknown;
+  readonly code: ErrorCode | null;
+}
+
+export type E2bApi = (request: ApiRequest, response: ApiResponse) => void;
+
+interface Ports extends OperationPorts {
+  readonly ready: () => boolean;
+  readonly audit: (event: ApiAuditEvent) => void;
+}
+
+/**
+ * E2B's control-plane REST surface over `service`, for servers of HTTP/1.1 and HTTP/2. The API key is checked before
+ * anything else is looked at (but `GET /health` and CORS preflights). Each request gets one answer; the returned function
+ * never throws.
+ */
+export function createE2bApi(options: E2bApiOptions): E2bApi {
+  const limits: ApiLimits = Object.freeze({ ...defaultLimits, ...options.limits });
+  const ports: Ports = {
+    service: options.service,
+    clock: options.clock,
+    limits,
+    schemas: bodySchemas(limits),
+    views: { domain: options.domain, envdVersion: options.envdVersion },
+    ready: options.ready ?? (() => true),
+    audit: options.audit ?? (() => undefined),
+  };
+  return (request, response) => {
+    void serve({ request, response, ...parseTarget(request.url ?? "/") }, ports);
+  };
+}
+
+interface Exchange {
+  readonly request: ApiRequest;
+  readonly response: ApiResponse;
+  readonly path: string;
+  readonly query: URLSearchParams;
+}
+
+/** What became known of a request on the way to its answer. */
+interface Progress {
+  operation: string;
+  caller: ApiCaller | null;
+  sandboxId: string;
+  failure: unknown;
+}
+
+async function serve(exchange: Exchange, ports: Ports): Promise<void> {
+  const { request, response } = exchange;
+  const startedMs = ports.clock.monotonicMs();
+  const progress: Progress = { operation: "unknown", caller: null, sandboxId: "", failure: null };
+  let answer: Answer | undefined;
+  try {
+    answer = await answerTo(exchange, progress, ports);
+  } catch (failure) {
+    progress.failure = failure;
+    answer = refusalOf(failure);
+  }
+  if (answer !== undefined) {
+    response.on("error", () => undefined); // the client is gone; `close` follows
+    sendAnswer(response, answer, request.method !== "HEAD");
+    dropRest(request, response, ports);
+  }
+  const { failure } = progress;
+  ports.audit({
+    event: "api.answered",
+    ...progress,
+    sandboxId: progress.sandboxId.slice(0, 64),
+    status: answer?.status ?? 0,
+    durationMs: ports.clock.monotonicMs() - startedMs,
+    code: isSpaceError(failure) ? failure.code : null,
+  });
+}
+
+/** Undefined when the client went away while it was still sending. */
+async function answerTo(exchange: Exchange, progress: Progress, ports: Ports): Promise<Answer | undefined> {
+  const { request, path } = exchange;
+  const method = request.method ?? "GET";
+  if (method === "OPTIONS") {
+    progress.operation = "preflight";
+    return preflight;
+  }
+  if (path === "/health" && (method === "GET" || method === "HEAD")) {
+    progress.operation = "health";
+    return health(ports);
+  }
+  progress.caller = await withDeadline(authenticate(request, ports), ports);
+  const match = matchRoute(method, path);
+  return match.kind === "operation"
+    ? operate(exchange, match, { caller: progress.caller, progress }, ports)
+    : refuseRoute(match, progress);
+}
+
+function health({ ready }: Ports): Answer {
+  if (ready()) return { status: 200, body: { status: "ok" } };
+  return errorAnswer(503, "not ready", { headers: { "Retry-After": "1" } });
+}
+
+async function authenticate(request: ApiRequest, { service }: Ports): Promise<ApiCaller> {
+  const key = request.headers["x-api-key"];
+  return service.authenticate(typeof key === "string" && key !== "" ? new Secret(key) : undefined);
+}
+
+function refuseRoute(match: Exclude<RouteMatch, { kind: "operation" }>, progress: Progress): Answer {
+  progress.operation = match.kind;
+  switch (match.kind) {
+    case "unsupported":
+      return unsupported(match.path);
+    case "wrong-method":
+      return errorAnswer(405, `allowed here: ${match.allow}`, { headers: { Allow: match.allow } });
+    case "unknown":
+      return errorAnswer(404, "no such path");
+  }
+}
+
+async function operate(
+  { request, query }: Exchange,
+  match: Extract<RouteMatch, { kind: "operation" }>,
+  { caller, progress }: { readonly caller: ApiCaller; readonly progress: Progress },
+  ports: Ports,
+): Promise<Answer | undefined> {
+  const { name, sandboxId } = match;
+  progress.operation = name;
+  progress.sandboxId = sandboxId;
+  let body: unknown = {};
+  if (readsBody[name]) {
+    const read = await readJson(request, ports);
+    if (read.kind === "gone") return undefined;
+    if (read.kind === "refused") return read.answer;
+    body = read.value;
+  }
+  const idempotencyKey = headerText(request, "idempotency-key");
+  return withDeadline(operations[name]({ caller, sandboxId, query, body, idempotencyKey }, ports), ports);
+}
+
+/** Throws `deadline/passed` when it takes too long; what was running goes on to its own end. */
+function withDeadline<T>(running: Promise<T>, { clock, limits }: Ports): Promise<T> {
+  const { promise, resolve, reject } = Promise.withResolvers<T>();
+  const limitMs = limits.operationMs;
+  const cancel = clock.after(limitMs, () => {
+    reject(new SpaceError("deadline/passed", { what: "the operation", limitMs }));
+  });
+  running.then(resolve, reject).finally(cancel);
+  return promise;
+}
+
+function headerText(request: ApiRequest, name: string): string | undefined {
+  const value = request.headers[name];
+  return Array.isArray(value) ? value.join(", ") : value;
+}
+
+/** The path and query of a request line, in origin form or absolute form. */
+function parseTarget(target: string): { readonly path: string; readonly query: URLSearchParams } {
+  const relative = target.replace(/^https?:\/\/[^/?#]*/i, "");
+  const at = relative.indexOf("?");
+  const path = at === -1 ? relative : relative.slice(0, at);
+  return { path, query: new URLSearchParams(at === -1 ? "" : relative.slice(at + 1)) };
+}

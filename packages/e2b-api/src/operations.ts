@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import {
+  type ApiCaller,
+  type Clock,
+  type ConnectedSandbox,
+  isSpaceError,
+  type Json,
+  type ListSandboxes,
+  parseSandboxId,
+  type SandboxId,
+  type SandboxService,
+  type SandboxView,
+  SpaceError,
+} from "@space/model";
+
+import type { Answer } from "./answer.ts";
+import { createRequest, unsupportedFeature } from "./create-request.ts";
+import { cursorAfter } from "./cursor.ts";
+import type { ApiLimits } from "./limits.ts";
+import { parseListQuery, parseUnpagedQuery } from "./list-query.ts";
+import { unsupported } from "./refusal.ts";
+import type { OperationName } from "./routes.ts";
+import { type BodySchemas, type ConnectBody, type CreateBody, parseBody } from "./schema.ts";
+import { connectedJson, detailJson, listedJson, shownState, type ViewSettings } from "./views.ts";
+
+/** One authenticated request. Everything but `caller` is as the client wrote it. */
+export interface Call {
+  readonly caller: ApiCaller;
+  readonly sandboxId: string;
+  readonly query: URLSearchParams;
+  readonly body: unknown;
+  readonly idempotencyKey: string | undefined;
+}
+
+export interface OperationPorts {
+  readonly service: SandboxService;
+  readonly schemas: BodySchemas;
+  readonly limits: ApiLimits;
+  readonly clock: Clock;
+  readonly views: ViewSettings;
+}
+
+type Operation = (call: Call, ports: OperationPorts) => Promise<Answer>;
+
+/** Which operations read a body. The others leave it. */
+export const readsBody: Readonly<Record<OperationName, boolean>> = {
+  "create-v1": true,
+  "create-v2": true,
+  "connect-v1": true,
+  "connect-v2": true,
+  resume: true,
+  kill: false,
+  get: false,
+  list: false,
+  "list-unpaged": false,
+  timeout: true,
+  pause: true,
+  refresh: true,
+};
+
+/** All of them throw what {@link SandboxService} throws, and `input/invalid`. */
+export const operations: Readonly<Record<OperationName, Operation>> = {
+  "create-v1": (call, ports) => create(call, ports, parseBody(ports.schemas.createV1, call.body)),
+  "create-v2": (call, ports) => create(call, ports, parseBody(ports.schemas.createV2, call.body)),
+  "connect-v1": (call, ports) => connect(call, ports, parseBody(ports.schemas.connectV1, call.body)),
+  "connect-v2": (call, ports) => connect(call, ports, parseBody(ports.schemas.connectV2, call.body)),
+  resume,
+  kill,
+  get,
+  list,
+  "list-unpaged": listUnpaged,
+  timeout,
+  pause,
+  refresh,
+};
+
+async function create(call: Call, ports: OperationPorts, body: CreateBody): Promise<Answer> {
+  const feature = unsupportedFeature(body);
+  if (feature !== undefined) return unsupported(feature);
+  const request = createRequest(body, call.idempotencyKey);
+  return connectedAnswer(201, await ports.service.create(call.caller, request), ports);
+}
+
+async function connect(call: Call, ports: OperationPorts, body: ConnectBody): Promise<Answer> {
+  const sandbox = await ports.service.connect(call.caller, sandboxIdOf(call), connectRequest(body));
+  return connectedAnswer(sandbox.resumed ? 201 : 200, sandbox, ports);
+}
+
+async function resume(call: Call, ports: OperationPorts): Promise<Answer> {
+  const sandboxId = sandboxIdOf(call);
+  const request = connectRequest(parseBody(ports.schemas.resume, call.body));
+  return connectedAnswer(201, await ports.service.resume(call.caller, sandboxId, request), ports);
+}
+
+function connectRequest({
+  timeout,
+  memory,
+  workerID,
+}: ConnectBody): Parameters<SandboxService["connect"]>[2] {
+  return { timeoutMs: timeout * 1000, memory, ...(workerID === undefined ? {} : { workerId: workerID }) };
+}
+
+async function kill(call: Call, ports: OperationPorts): Promise<Answer> {
+  await ports.service.kill(call.caller, sandboxIdOf(call));
+  return { status: 204 };
+}
+
+async function get(call: Call, ports: OperationPorts): Promise<Answer> {
+  const sandbox = await ports.service.get(call.caller, sandboxIdOf(call));
+  const shown = shownState(sandbox);
+  if (shown === undefined) throw new SpaceError("sandbox/not-found", { sandboxId: call.sandboxId });
+  return { status: 200, body: detailJson(sandbox, shown, ports.views) };
+}
+
+/** One more than the page is asked for: so the last page is known as such also when it is exactly full. */
+async function list(call: Call, ports: OperationPorts): Promise<Answer> {
+  const request = parseListQuery(call.query, ports.limits);
+  const found = await ports.service.list(call.caller, { ...request, limit: request.limit + 1 });
+  const page = found.slice(0, request.limit);
+  const last = found.length > request.limit ? page.at(-1) : undefined;
+  const headers = {
+    ...(last === undefined ? {} : { "X-Next-Token": cursorAfter(last, request.order) }),
+    ...totalRunning(request, page, last === undefined),
+  };
+  return { status: 200, headers, body: listedBody(page, ports) };
+}
+
+/** E2B's optional header, where the one page is the whole list and so tells it. */
+function totalRunning(
+  { states, after }: ListSandboxes,
+  page: readonly SandboxView[],
+  isLast: boolean,
+): Readonly<Record<string, string>> {
+  if (!isLast || after !== undefined || !states.includes("running")) return {};
+  return { "X-Total-Running": String(page.filter((sandbox) => shownState(sandbox) === "running").length) };
+}
+
+async function listUnpaged(call: Call, ports: OperationPorts): Promise<Answer> {
+  const request = parseUnpagedQuery(call.query, ports.limits);
+  return { status: 200, body: listedBody(await ports.service.list(call.caller, request), ports) };
+}
+
+function listedBody(sandboxes: readonly SandboxView[], ports: OperationPorts): Json {
+  return sandboxes.flatMap((sandbox) => {
+    const shown = shownState(sandbox);
+    return shown === undefined ? [] : [listedJson(sandbox, shown, ports.views)];
+  });
+}
+
+async function timeout(call: Call, ports: OperationPorts): Promise<Answer> {
+  const sandboxId = sandboxIdOf(call);
+  const { timeout: seconds } = parseBody(ports.schemas.timeout, call.body);
+  await ports.service.setTimeout(call.caller, sandboxId, seconds * 1000);
+  return { status: 204 };
+}
+
+async function pause(call: Call, ports: OperationPorts): Promise<Answer> {
+  const sandboxId = sandboxIdOf(call);
+  const { memory } = parseBody(ports.schemas.pause, call.body);
+  await ports.service.pause(call.caller, sandboxId, memory);
+  return { status: 204 };
+}
+
+/** Extends the life of what runs; never shortens it and never wakes what is paused. */
+async function refresh(call: Call, ports: OperationPorts): Promise<Answer> {
+  const sandboxId = sandboxIdOf(call);
+  const { duration } = parseBody(ports.schemas.refresh, call.body);
+  const { state, endAtMs } = await ports.service.get(call.caller, sandboxId);
+  if (state !== "running") throw new SpaceError("sandbox/state", { sandboxId, state });
+  const timeoutMs = duration * 1000;
+  if (ports.clock.wallMs() + timeoutMs > endAtMs)
+    await ports.service.setTimeout(call.caller, sandboxId, timeoutMs);
+  return { status: 204 };
+}
+
+/** An id that is none names no sandbox. */
+function sandboxIdOf({ sandboxId }: Call): SandboxId {
+  try {
+    return parseSandboxId(sandboxId);
+  } catch (cause) {
+    if (!isSpaceError(cause, "input/invalid")) throw cause;
+    throw new SpaceError("sandbox/not-found", { sandboxId }, { cause });
+  }
+}
+
+function connectedAnswer(status: number, sandbox: ConnectedSandbox, ports: OperationPorts): Answer {
+  return { status, body: connectedJson(sandbox, ports.views) };
+}
