@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import { randomBytes } from "node:crypto";
+
+import {
+  type ApiCaller,
+  type Clock,
+  type ConnectedSandbox,
+  type ConnectSandbox,
+  type CreateSandbox,
+  type ListSandboxes,
+  newSandboxId,
+  parseWorkerId,
+  type SandboxId,
+  type SandboxService,
+  type SandboxView,
+  Secret,
+  SpaceError,
+} from "@space/model";
+
+const defaultWorker = parseWorkerId("wrk_aaaaaaaaaaaaaaaa");
+
+interface Held {
+  readonly tenantId: ApiCaller["tenantId"];
+  view: SandboxView;
+}
+
+export interface FakeServiceOptions {
+  readonly clock: Clock;
+  /** API key to its caller. */
+  readonly keys: ReadonlyMap<string, ApiCaller>;
+  readonly templates?: readonly string[];
+  readonly sandboxesPerTenant?: number;
+}
+
+/**
+ * A sandbox service in memory: it keeps tenants, states, ends and generations as the real one promises, and runs nothing.
+ * `failNext` makes the next call after authentication fail.
+ */
+export class FakeSandboxService implements SandboxService {
+  readonly #options: FakeServiceOptions;
+  readonly #sandboxes = new Map<SandboxId, Held>();
+  /** What the callers asked to create, in order. */
+  readonly created: CreateSandbox[] = [];
+  failNext: SpaceError | undefined;
+
+  constructor(options: FakeServiceOptions) {
+    this.#options = options;
+  }
+
+  async authenticate(apiKey: Secret<string> | undefined): Promise<ApiCaller> {
+    if (apiKey === undefined) throw new SpaceError("key/missing", {});
+    const caller = this.#options.keys.get(apiKey.reveal());
+    if (caller === undefined) throw new SpaceError("key/unknown", {});
+    return caller;
+  }
+
+  async create(caller: ApiCaller, request: CreateSandbox): Promise<ConnectedSandbox> {
+    this.#maybeFail();
+    const { templates = ["base"], sandboxesPerTenant = 1000 } = this.#options;
+    if (!templates.includes(request.template)) {
+      throw new SpaceError("template/not-found", { template: request.template });
+    }
+    if (this.#of(caller).length >= sandboxesPerTenant) {
+      throw new SpaceError("limit/sandboxes", { limit: sandboxesPerTenant });
+    }
+    this.created.push(request);
+    const nowMs = this.#options.clock.wallMs();
+    const view: SandboxView = {
+      sandboxId: newSandboxId({ bytes: (length) => randomBytes(length) }),
+      template: request.template,
+      alias: request.template,
+      metadata: request.metadata,
+      state: "running",
+      startedAtMs: nowMs,
+      endAtMs: nowMs + request.timeoutMs,
+      cpus: 2,
+      memoryMb: 512,
+      diskMb: 1024,
+      onTimeout: request.onTimeout,
+      autoResume: request.autoResume,
+      generation: 1n,
+      workerId: request.workerId ?? defaultWorker,
+      snapshot: null,
+    };
+    this.#sandboxes.set(view.sandboxId, { tenantId: caller.tenantId, view });
+    return connected(view, false);
+  }
+
+  async connect(caller: ApiCaller, sandboxId: SandboxId, request: ConnectSandbox): Promise<ConnectedSandbox> {
+    const held = this.#held(caller, sandboxId);
+    if (held.view.state === "paused") return this.#resume(held, request);
+    const endAtMs = Math.max(held.view.endAtMs, this.#options.clock.wallMs() + request.timeoutMs);
+    held.view = { ...held.view, endAtMs };
+    return connected(held.view, false);
+  }
+
+  async resume(caller: ApiCaller, sandboxId: SandboxId, request: ConnectSandbox): Promise<ConnectedSandbox> {
+    const held = this.#held(caller, sandboxId);
+    if (held.view.state !== "paused") throw conflict(held.view);
+    return this.#resume(held, request);
+  }
+
+  async get(caller: ApiCaller, sandboxId: SandboxId): Promise<SandboxView> {
+    return this.#held(caller, sandboxId).view;
+  }
+
+  async list(caller: ApiCaller, request: ListSandboxes): Promise<readonly SandboxView[]> {
+    this.#maybeFail();
+    const wanted = (view: SandboxView): boolean =>
+      request.states.some((state) => state === view.state) &&
+      Object.entries(request.metadata).every(([key, value]) => view.metadata[key] === value) &&
+      (request.template === undefined || request.template === view.template) &&
+      (request.startedAfterMs === undefined || view.startedAtMs >= request.startedAfterMs);
+    const sorted = this.#of(caller).filter(wanted).sort(byStart);
+    if (request.order === "desc") sorted.reverse();
+    const { after } = request;
+    const from = after === undefined ? 0 : sorted.findIndex((view) => isPast(view, after, request.order));
+    return from === -1 ? [] : sorted.slice(from, from + request.limit);
+  }
+
+  async pause(caller: ApiCaller, sandboxId: SandboxId, keepMemory: boolean): Promise<SandboxView> {
+    const held = this.#held(caller, sandboxId);
+    if (held.view.state !== "running") throw conflict(held.view);
+    held.view = paused(held.view, this.#options.clock.wallMs(), keepMemory);
+    return held.view;
+  }
+
+  async setTimeout(caller: ApiCaller, sandboxId: SandboxId, timeoutMs: number): Promise<void> {
+    const held = this.#held(caller, sandboxId);
+    if (held.view.state !== "running") throw conflict(held.view);
+    held.view = { ...held.view, endAtMs: this.#options.clock.wallMs() + timeoutMs };
+  }
+
+  async kill(caller: ApiCaller, sandboxId: SandboxId): Promise<void> {
+    this.#held(caller, sandboxId);
+    this.#sandboxes.delete(sandboxId);
+  }
+
+  #resume(held: Held, request: ConnectSandbox): ConnectedSandbox {
+    const nowMs = this.#options.clock.wallMs();
+    held.view = {
+      ...held.view,
+      state: "running",
+      startedAtMs: nowMs,
+      endAtMs: nowMs + request.timeoutMs,
+      generation: held.view.generation + 1n,
+      workerId: request.workerId ?? held.view.workerId,
+    };
+    return connected(held.view, true);
+  }
+
+  /** The tenant's sandboxes, after what was due has happened. */
+  #of(caller: ApiCaller): SandboxView[] {
+    const nowMs = this.#options.clock.wallMs();
+    for (const [sandboxId, held] of this.#sandboxes) {
+      if (held.view.state !== "running" || held.view.endAtMs > nowMs) continue;
+      if (held.view.onTimeout === "pause") held.view = paused(held.view, nowMs, true);
+      else this.#sandboxes.delete(sandboxId);
+    }
+    return [...this.#sandboxes.values()]
+      .filter(({ tenantId }) => tenantId === caller.tenantId)
+      .map(({ view }) => view);
+  }
+
+  #held(caller: ApiCaller, sandboxId: SandboxId): Held {
+    this.#maybeFail();
+    this.#of(caller);
+    const held = this.#sandboxes.get(sandboxId);
+    if (held === undefined || held.tenantId !== caller.tenantId) {
+      throw new SpaceError("sandbox/not-found", { sandboxId });
+    }
+    return held;
+  }
+
+  #maybeFail(): void {
+    const failure = this.failNext;
+    this.failNext = undefined;
+    if (failure !== undefined) throw failure;
+  }
+}
+
+function connected(view: SandboxView, resumed: boolean): ConnectedSandbox {
+  const accessToken = new Secret(`token-of-${view.sandboxId}`);
+  return { ...view, accessToken, trafficAccessToken: null, resumed };
+}
+
+function paused(view: SandboxView, nowMs: number, keepMemory: boolean): SandboxView {
+  const memory = keepMemory ? "frozen-on-worker" : "none";
+  return { ...view, state: "paused", endAtMs: nowMs, snapshot: { memory, sizeBytes: 4096 } };
+}
+
+function conflict({ sandboxId, state }: SandboxView): SpaceError {
+  return new SpaceError("sandbox/state", { sandboxId, state });
+}
+
+type Position = Pick<SandboxView, "startedAtMs" | "sandboxId">;
+
+function byStart(a: Position, b: Position): number {
+  return a.startedAtMs - b.startedAtMs || (a.sandboxId < b.sandboxId ? -1 : 1);
+}
+
+function isPast(view: SandboxView, after: Position, order: ListSandboxes["order"]): boolean {
+  if (view.sandboxId === after.sandboxId) return false;
+  return order === "asc" ? byStart(view, after) > 0 : byStart(view, after) < 0;
+}
