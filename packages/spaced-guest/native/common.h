@@ -132,15 +132,22 @@ struct start {
   char *activation, *socket_path, *hostname, *lower, *upper, *work, *root, *boot_id;
   uint8_t secret[32];
   uint32_t socket_uid, uid_base, tmpfs_bytes;
+  uint64_t file_bytes;
   uint32_t nbinds, ncgroups;
   struct bind binds[MAX_BINDS];
   char *cgroups[MAX_CGROUPS];
 };
 
+struct host_bind {
+  char *path;
+  bool read_only;
+};
+
 struct host {
   char *name, *stderr_path;
-  uint32_t uid, gid, argc, envc;
+  uint32_t uid, gid, argc, envc, nbinds;
   char **argv, **envp;
+  struct host_bind binds[MAX_BINDS];
 };
 
 struct launcher {
@@ -155,6 +162,8 @@ struct launcher {
 _Noreturn void fail_start(int status_fd, const char *step);
 // The rest of a started child's life: confines itself and serves. `status_fd` tells the launcher.
 _Noreturn void start_guest(const struct launcher *l, struct start *s, int userns_fd, int status_fd);
+void keep_descriptors(int null_fd, int *kept[], int n);
+void unblock_signals(void);
 _Noreturn void start_host(struct host *h, int status_fd);
 int make_user_namespace(uint32_t uid_base);  // its descriptor, or -1 with errno
 bool make_dev_template(const char *path);
@@ -162,7 +171,7 @@ int run_in_user_namespace(uint32_t uid_base, char **argv);
 
 void confine_mounts(struct start *s, const char *dev_path, int userns_fd, int status_fd);
 void confine_identity(int userns_fd, int status_fd);
-void confine_privileges(const struct launcher *l, int status_fd);
+void confine_privileges(const struct launcher *l, uint64_t file_bytes, int status_fd);
 void drop_bounding_set(uint64_t keep);
 extern const uint64_t guest_root_capabilities;
 _Noreturn void guest_main(int listen_fd, const char *activation, const uint8_t secret[32]);

@@ -57,7 +57,8 @@ static struct launcher launcher;
 static struct client clients[MAX_CLIENTS];
 static struct child *children;
 static struct waiter *waiters;
-static int nchildren, quit_client = -1;
+static int nchildren, quit_client = -1, orphan_ms = -1;
+static bool orphaned;
 static uint32_t quit_request;
 static uint64_t next_serial = 1;
 static sigset_t blocked;
@@ -193,6 +194,7 @@ static bool parse_start(struct start *s, struct cursor *p) {
   if (s->ncgroups > MAX_CGROUPS) return false;
   for (uint32_t i = 0; i < s->ncgroups; i++) s->cgroups[i] = take_string(p);
   s->tmpfs_bytes = take_u32(p);
+  s->file_bytes = take_u64(p);
   return !p->bad && p->left == 0 && s->uid_base >= 65536 && s->uid_base <= UINT32_MAX - 65536;
 }
 
@@ -254,7 +256,12 @@ static void start_bridge(struct client *c, uint32_t request, struct cursor *p) {
   h.argv = take_list(p, &h.argc);
   h.envp = take_list(p, &h.envc);
   h.stderr_path = take_string(p);
-  bool good = !p->bad && p->left == 0 && h.argv != NULL && h.envp != NULL && h.argc > 0 && h.uid != 0 && h.gid != 0;
+  h.nbinds = take_u32(p);
+  for (uint32_t i = 0; i < h.nbinds && i < MAX_BINDS; i++) {
+    h.binds[i].path = take_string(p);
+    h.binds[i].read_only = take_u8(p) != 0;
+  }
+  bool good = !p->bad && p->left == 0 && h.argv != NULL && h.envp != NULL && h.argc > 0 && h.uid != 0 && h.gid != 0 && h.nbinds <= MAX_BINDS;
   if (!good) answer_failed(c, request, EINVAL, "record");
   else if (name_is_free(c, request, h.name)) {
     pid_t pid = pipe2(pipe_fds, O_CLOEXEC) < 0 ? -1 : fork_into(0, -1);
@@ -399,10 +406,22 @@ static void accept_client(int listen_fd) {
   close(fd);
 }
 
+static int count_clients(void) {
+  int n = 0;
+  for (int i = 0; i < MAX_CLIENTS; i++) n += clients[i].fd >= 0;
+  return n;
+}
+
+// No worker has been connected for the whole limit: nobody will come for what runs here.
+static void end_as_orphan(void) {
+  orphaned = true;
+  for (struct child *child = children; child != NULL; child = child->next) kill(child->pid, SIGKILL);
+}
+
 static void loop(int listen_fd, int signal_fd) {
   static struct pollfd waits[2 + MAX_CLIENTS + MAX_CHILDREN];
   static struct child *owners[MAX_CHILDREN];
-  while (quit_client < 0 || nchildren > 0) {
+  while ((quit_client < 0 && !orphaned) || nchildren > 0) {
     int n = 0, started = 0;
     waits[n++] = (struct pollfd){.fd = listen_fd, .events = POLLIN};
     waits[n++] = (struct pollfd){.fd = signal_fd, .events = POLLIN};
@@ -414,7 +433,9 @@ static void loop(int listen_fd, int signal_fd) {
       owners[started++] = child;
       waits[n++] = (struct pollfd){.fd = child->status_fd, .events = POLLIN};
     }
-    if (poll(waits, (nfds_t)n, -1) < 0) continue;
+    int ready = poll(waits, (nfds_t)n, count_clients() > 0 || orphaned ? -1 : orphan_ms);
+    if (ready == 0) end_as_orphan();
+    if (ready <= 0) continue;
     for (int i = 0; i < started; i++) {
       if (waits[2 + MAX_CLIENTS + i].revents != 0) note_status(owners[i]);
     }
@@ -493,9 +514,10 @@ int main(int argc, char **argv) {
   for (int i = 1; i + 1 < argc; i += 2) {
     if (strcmp(argv[i], "--socket") == 0) socket_path = argv[i + 1];
     else if (strcmp(argv[i], "--seccomp") == 0) filter = argv[i + 1];
+    else if (strcmp(argv[i], "--orphan-seconds") == 0) orphan_ms = 1000 * atoi(argv[i + 1]);
   }
   if (socket_path == NULL || filter == NULL) {
-    fprintf(stderr, "usage: spaced-launch --socket PATH --seccomp FILE | --in-user-namespace BASE COMMAND...\n");
+    fprintf(stderr, "usage: spaced-launch --socket PATH --seccomp FILE [--orphan-seconds N] | --in-user-namespace BASE COMMAND...\n");
     return 2;
   }
   load_filter(filter);
@@ -513,6 +535,7 @@ int main(int argc, char **argv) {
   unlink(socket_path);
   umount2(launcher.dev_path, MNT_DETACH);
   rmdir(launcher.dev_path);
+  if (quit_client < 0) return 0;
   answer_done(&clients[quit_client], quit_request);
   if (clients[quit_client].fd >= 0) send_pending(&clients[quit_client]);
   return 0;

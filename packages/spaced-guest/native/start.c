@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/landlock.h>
 #include <net/if.h>
 #include <sched.h>
 #include <signal.h>
@@ -97,7 +98,7 @@ bool make_dev_template(const char *path) {
 
 // Standard input, output and error become the given file; every other descriptor is closed but the kept ones, which
 // move to 3, 4, ... in their order.
-static void keep_descriptors(int standard, int *kept[], int n) {
+void keep_descriptors(int standard, int *kept[], int n) {
   int moved[4];
   // First above all targets, so that no move overwrites a source.
   for (int i = 0; i < n; i++) moved[i] = fcntl(*kept[i], F_DUPFD, 64);
@@ -134,7 +135,7 @@ static bool raise_loopback(void) {
   return ok && write_file("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0");
 }
 
-static void unblock_signals(void) {
+void unblock_signals(void) {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);
@@ -144,10 +145,11 @@ _Noreturn void start_guest(const struct launcher *l, struct start *s, int userns
   for (uint32_t i = 0; i < s->ncgroups; i++) {
     if (!write_file(s->cgroups[i], "0")) fail_start(status_fd, "cgroup");
   }
-  if (unshare(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP) < 0) fail_start(status_fd, "namespaces");
-  if (!raise_loopback()) fail_start(status_fd, "loopback");
+  // Still in the host's network namespace: the host finds the socket in its /proc/net/unix, and the guest does not.
   int listen_fd = bind_socket(s);
   if (listen_fd < 0) fail_start(status_fd, "socket");
+  if (unshare(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP) < 0) fail_start(status_fd, "namespaces");
+  if (!raise_loopback()) fail_start(status_fd, "loopback");
   confine_mounts(s, l->dev_path, userns_fd, status_fd);
   int null = open("/dev/null", O_RDWR);
   if (null < 0) fail_start(status_fd, "null");
@@ -157,7 +159,7 @@ _Noreturn void start_guest(const struct launcher *l, struct start *s, int userns
   close(userns_fd);
   // Listening from here on, as this identity: SO_PEERCRED on the other end shows this pid and the guest's mapped root.
   if (listen(listen_fd, BACKLOG) < 0) fail_start(status_fd, "listen");
-  confine_privileges(l, status_fd);
+  confine_privileges(l, s->file_bytes, status_fd);
   memset(l->title, 0, l->title_length);  // what /proc/1/cmdline shows
   strncpy(l->title, "space-guest", l->title_length - 1);
   prctl(PR_SET_NAME, "space-guest");
@@ -171,22 +173,25 @@ _Noreturn void start_guest(const struct launcher *l, struct start *s, int userns
   guest_main(listen_fd, s->activation, secret);
 }
 
-_Noreturn void start_host(struct host *h, int status_fd) {
-  int log = open(h->stderr_path, O_WRONLY | O_CREAT | O_APPEND | O_NOCTTY, 0640), null = open("/dev/null", O_RDWR);
-  if (log < 0 || null < 0) fail_start(status_fd, "log");
-  int *kept[] = {&status_fd, &log};
-  keep_descriptors(null, kept, 2);
-  dup2(log, 2);
-  if (setsid() < 0 || unshare(CLONE_NEWNET | CLONE_NEWIPC) < 0) fail_start(status_fd, "namespaces");
-  umask(077);
-  drop_bounding_set(0);
-  if (setgroups(0, NULL) < 0 || setresgid(h->gid, h->gid, h->gid) < 0 || setresuid(h->uid, h->uid, h->uid) < 0) fail_start(status_fd, "identity");
-  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0) fail_start(status_fd, "privileges");
-  if (chdir("/") < 0) fail_start(status_fd, "chdir");
-  unblock_signals();
-  signal(SIGPIPE, SIG_DFL);
-  execve(h->argv[0], h->argv, h->envp);  // close-on-exec closes the status pipe: its silent end is success
-  fail_start(status_fd, "exec");
+// An archive is a guest's work: whatever a crafted one makes the archiver do, it writes only under the working directory.
+// Best effort (Landlock, Linux 5.13): the user ids confine it too.
+static void confine_writes(void) {
+  const uint64_t writes = LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE |
+                          LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG |
+                          LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO | LANDLOCK_ACCESS_FS_MAKE_BLOCK |
+                          LANDLOCK_ACCESS_FS_MAKE_SYM;
+  struct landlock_ruleset_attr rules = {.handled_access_fs = writes};
+  int ruleset = (int)syscall(SYS_landlock_create_ruleset, &rules, sizeof rules, 0);
+  if (ruleset < 0) return;
+  const char *const allowed[] = {".", "/dev/null"};
+  for (int i = 0; i < 2; i++) {
+    int fd = open(allowed[i], O_PATH | O_CLOEXEC);
+    struct landlock_path_beneath_attr rule = {.allowed_access = i == 0 ? writes : LANDLOCK_ACCESS_FS_WRITE_FILE, .parent_fd = fd};
+    if (fd < 0 || syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) < 0) return;
+    close(fd);
+  }
+  syscall(SYS_landlock_restrict_self, ruleset, 0);
+  close(ruleset);
 }
 
 // `spaced-launch --in-user-namespace BASE COMMAND...`: for archiving a guest's layer under the guest's own user ids. It
@@ -197,6 +202,7 @@ int run_in_user_namespace(uint32_t base, char **argv) {
   if (setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0) return 125;
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
+  confine_writes();
   execvp(argv[0], argv);
   return 127;
 }

@@ -33,6 +33,7 @@ export {
 export { LaunchClient } from "./launch-client.ts";
 export {
   type BindMount,
+  type HostBind,
   type HostRecord,
   type LaunchExit,
   LaunchFrame,

@@ -39,7 +39,10 @@ export interface StartRecord {
   readonly binds: readonly BindMount[];
   readonly bootId: string;
   readonly cgroupFiles: readonly string[];
+  /** Bounds /dev/shm; at most 4 GiB. */
   readonly tmpfsLimitBytes: number;
+  /** No single file may grow beyond it (RLIMIT_FSIZE); 0 for no limit. */
+  readonly fileLimitBytes: number;
 }
 
 export interface HostRecord {
@@ -49,6 +52,13 @@ export interface HostRecord {
   readonly argv: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly stderrPath: string;
+  /** Its whole root, each path at its own place; empty for the host's own root. */
+  readonly binds: readonly HostBind[];
+}
+
+export interface HostBind {
+  readonly path: string;
+  readonly readOnly: boolean;
 }
 
 /** A started process: the pid alone names nobody, the pair does (within one boot). */
@@ -84,7 +94,7 @@ export function encodeStart(requestId: number, record: StartRecord): Buffer {
   }
   frame.string(record.bootId).u32(record.cgroupFiles.length);
   for (const file of record.cgroupFiles) frame.string(file);
-  return frame.u32(record.tmpfsLimitBytes).end().finish();
+  return frame.u32(record.tmpfsLimitBytes).u64(BigInt(record.fileLimitBytes)).end().finish();
 }
 
 export function decodeStart(reader: PayloadReader): StartRecord {
@@ -106,8 +116,20 @@ export function decodeStart(reader: PayloadReader): StartRecord {
   const cgroupFiles: string[] = [];
   for (let left = reader.u32(); left > 0; left -= 1) cgroupFiles.push(reader.string());
   const tmpfsLimitBytes = reader.u32();
+  const fileLimitBytes = Number(reader.u64());
   const names = { activationId, secret, socketPath, socketUid, uidBase, hostname };
-  return { ...names, lowerDir, upperDir, workDir, rootDir, binds, bootId, cgroupFiles, tmpfsLimitBytes };
+  return {
+    ...names,
+    lowerDir,
+    upperDir,
+    workDir,
+    rootDir,
+    binds,
+    bootId,
+    cgroupFiles,
+    tmpfsLimitBytes,
+    fileLimitBytes,
+  };
 }
 
 export function encodeKill(requestId: number, name: string): Buffer {
@@ -121,7 +143,9 @@ export function encodeHost(requestId: number, record: HostRecord): Buffer {
   for (const argument of record.argv) frame.string(argument);
   frame.u32(env.length);
   for (const [name, value] of env) frame.string(`${name}=${value}`);
-  return frame.string(record.stderrPath).end().finish();
+  frame.string(record.stderrPath).u32(record.binds.length);
+  for (const bind of record.binds) frame.string(bind.path).u8(bind.readOnly ? 1 : 0);
+  return frame.end().finish();
 }
 
 export function decodeHost(reader: PayloadReader): HostRecord {
@@ -136,7 +160,11 @@ export function decodeHost(reader: PayloadReader): HostRecord {
     const at = pair.indexOf("=");
     env[pair.slice(0, at)] = pair.slice(at + 1);
   }
-  return { name, uid, gid, argv, env, stderrPath: reader.string() };
+  const stderrPath = reader.string();
+  const binds: HostBind[] = [];
+  for (let left = reader.u32(); left > 0; left -= 1)
+    binds.push({ path: reader.string(), readOnly: reader.u8() !== 0 });
+  return { name, uid, gid, argv, env, stderrPath, binds };
 }
 
 /** Requests without further fields: LIST, QUIT. */
