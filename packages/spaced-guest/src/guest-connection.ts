@@ -4,16 +4,10 @@
 import { randomBytes, timingSafeEqual } from "node:crypto";
 import { connect as connectSocket, type Socket } from "node:net";
 import { constants } from "node:os";
-import {
-  encodeFrame,
-  type FrameBuilder,
-  FrameParser,
-  maxFrameBytes,
-  PayloadReader,
-  ProtocolError,
-} from "./frames.ts";
+import { FrameExchange } from "./frame-exchange.ts";
+import { encodeFrame, maxFrameBytes, PayloadReader, ProtocolError } from "./frames.ts";
 import { GuestConnectionError, GuestError } from "./guest-error.ts";
-import { type FrameSink, GuestProcess, type ProcessHandlers } from "./guest-process.ts";
+import { GuestProcess, type ProcessHandlers } from "./guest-process.ts";
 import * as wire from "./guest-protocol.ts";
 
 const { GuestFrame } = wire;
@@ -57,22 +51,11 @@ const helloDeadlineMs = 10_000;
 export class GuestConnection {
   /** The underlying socket, for reading peer credentials from its descriptor. Do not read or write it. */
   readonly socket: Socket;
-  readonly #parser: FrameParser;
-  #sink: FrameSink | null = null;
-  #fault: GuestConnectionError | null = null;
-  #takenOver = false;
+  readonly #frames: FrameExchange;
 
   private constructor(socket: Socket) {
     this.socket = socket;
-    this.#parser = new FrameParser((type, payload) => {
-      const sink = this.#sink;
-      if (sink === null) throw new ProtocolError("unexpected frame");
-      sink.onFrame(type, payload);
-    });
-    socket.on("data", this.#onData);
-    socket.on("end", this.#onEnd);
-    socket.on("error", this.#onError);
-    socket.on("close", this.#onEnd);
+    this.#frames = new FrameExchange(socket);
   }
 
   /** Opens a socket and verifies the guest; sends nothing but a nonce before it has proved itself. */
@@ -86,10 +69,13 @@ export class GuestConnection {
     const connection = new GuestConnection(socket);
     const nonce = randomBytes(wire.nonceBytes);
     const expected = wire.helloMac(credentials.secret, nonce, credentials.activationId);
-    const deadline = setTimeout(() => connection.#fail(new GuestConnectionError("timeout")), helloDeadlineMs);
+    const deadline = setTimeout(
+      () => connection.#frames.fail(new GuestConnectionError("timeout")),
+      helloDeadlineMs,
+    );
     socket.write(wire.encodeHello(nonce));
-    return connection
-      .#exchange((type, payload) => {
+    return connection.#frames
+      .answer((type, payload) => {
         if (type !== GuestFrame.helloOk) throw new ProtocolError("expected HELLO_OK");
         const reader = new PayloadReader(payload);
         const activationId = reader.string();
@@ -104,7 +90,7 @@ export class GuestConnection {
 
   /** True while another operation may be started. */
   get usable(): boolean {
-    return this.#fault === null && this.#sink === null && !this.#takenOver;
+    return this.#frames.usable;
   }
 
   /** Called once when the connection ends for any reason. */
@@ -115,18 +101,18 @@ export class GuestConnection {
 
   /** Ends the connection at once; a running operation rejects. Safe to call repeatedly. */
   destroy(): void {
-    this.#fail(new GuestConnectionError("closed"));
+    this.#frames.destroy();
   }
 
   stat(path: string): Promise<wire.GuestEntry> {
-    this.#send(wire.encodePathRequest(GuestFrame.stat, path));
-    return this.#exchange(expectEntry);
+    this.#frames.send(wire.encodePathRequest(GuestFrame.stat, path));
+    return this.#frames.answer(expectEntry);
   }
 
   async list(path: string, depth = 1): Promise<wire.GuestEntry[]> {
     const entries: wire.GuestEntry[] = [];
-    this.#send(wire.encodeList(path, depth));
-    return this.#stream<wire.GuestEntry[]>((type, payload) => {
+    this.#frames.send(wire.encodeList(path, depth));
+    return this.#frames.stream<wire.GuestEntry[]>((type, payload) => {
       if (type === GuestFrame.data) wire.decodeEntries(payload, entries);
       else if (type === GuestFrame.end) return entries;
       else throw new ProtocolError("unexpected frame in LIST");
@@ -137,14 +123,16 @@ export class GuestConnection {
   /** Streams a file. Resolves when everything has been handed to `handlers`. */
   readStream(path: string, options: ReadOptions, handlers: ReadHandlers): Promise<void> {
     const length = options.length === undefined ? wire.toTheEnd : BigInt(options.length);
-    this.#send(wire.encodeRead(path, BigInt(options.offset ?? 0), length));
-    return this.#stream<true>((type, payload) => {
-      if (type === GuestFrame.data) handlers.onData(payload);
-      else if (type === GuestFrame.ok) handlers.onEntry(wire.decodeEntry(new PayloadReader(payload)));
-      else if (type === GuestFrame.end) return true;
-      else throw new ProtocolError("unexpected frame in READ");
-      return undefined;
-    }).then(() => undefined);
+    this.#frames.send(wire.encodeRead(path, BigInt(options.offset ?? 0), length));
+    return this.#frames
+      .stream<true>((type, payload) => {
+        if (type === GuestFrame.data) handlers.onData(payload);
+        else if (type === GuestFrame.ok) handlers.onEntry(wire.decodeEntry(new PayloadReader(payload)));
+        else if (type === GuestFrame.end) return true;
+        else throw new ProtocolError("unexpected frame in READ");
+        return undefined;
+      })
+      .then(() => undefined);
   }
 
   /** Reads a whole file (or range) into memory; more than `maxBytes` rejects with EFBIG and ends the connection. */
@@ -168,11 +156,11 @@ export class GuestConnection {
     const request = wire.encodeWrite(path, options, 128 + path.length + (inOneWrite ? content.length : 0));
     if (inOneWrite) {
       if (content.length > 0) request.begin(GuestFrame.data).raw(content).end();
-      this.#send(request.begin(GuestFrame.end).end().finish());
-      return this.#exchange(expectEntry);
+      this.#frames.send(request.begin(GuestFrame.end).end().finish());
+      return this.#frames.answer(expectEntry);
     }
-    this.#send(request.finish());
-    const answer = this.#exchange(expectEntry);
+    this.#frames.send(request.finish());
+    const answer = this.#frames.answer(expectEntry);
     for (let at = 0; at < content.length; at += wire.dataChunkBytes) {
       this.socket.write(encodeFrame(GuestFrame.data, content.subarray(at, at + wire.dataChunkBytes)));
     }
@@ -183,8 +171,8 @@ export class GuestConnection {
   /** Starts writing a file whose content arrives over time. The connection is busy until the writer is ended. */
   writeStream(path: string, options: wire.WriteOptions): GuestWriter {
     const { socket } = this;
-    this.#send(wire.encodeWrite(path, options).finish());
-    const answer = this.#exchange(expectEntry);
+    this.#frames.send(wire.encodeWrite(path, options).finish());
+    const answer = this.#frames.answer(expectEntry);
     answer.catch(() => undefined); // reported by end(); the writer may be aborted without it
     return {
       write: (chunk) => {
@@ -194,7 +182,7 @@ export class GuestConnection {
         }
         return more;
       },
-      drained: () => this.#drained(),
+      drained: () => this.#frames.drained(),
       end: () => {
         socket.write(encodeFrame(GuestFrame.end));
         return answer;
@@ -205,8 +193,8 @@ export class GuestConnection {
 
   /** mkdir -p. Rejects with EEXIST when the directory is there, ENOTDIR when a file is in the way. */
   mkdir(path: string, owner: { readonly uid: number; readonly gid: number }): Promise<void> {
-    this.#send(wire.encodeMkdir(path, owner.uid, owner.gid));
-    return this.#exchange(expectOk);
+    this.#frames.send(wire.encodeMkdir(path, owner.uid, owner.gid));
+    return this.#frames.answer(expectOk);
   }
 
   /** Missing parents of `to` are made with the given owner. Resolves with the entry at `to`. */
@@ -215,25 +203,25 @@ export class GuestConnection {
     to: string,
     owner: { readonly uid: number; readonly gid: number },
   ): Promise<wire.GuestEntry> {
-    this.#send(wire.encodeRename(from, to, owner.uid, owner.gid));
-    return this.#exchange(expectEntry);
+    this.#frames.send(wire.encodeRename(from, to, owner.uid, owner.gid));
+    return this.#frames.answer(expectEntry);
   }
 
   /** Recursive; a missing path is no error; symlinks are removed, never followed. */
   remove(path: string): Promise<void> {
-    this.#send(wire.encodePathRequest(GuestFrame.remove, path));
-    return this.#exchange(expectOk);
+    this.#frames.send(wire.encodePathRequest(GuestFrame.remove, path));
+    return this.#frames.answer(expectOk);
   }
 
   /** Flushes the guest's file system as far as its mount promises. */
   sync(): Promise<void> {
-    this.#send(encodeFrame(GuestFrame.sync));
-    return this.#exchange(expectOk);
+    this.#frames.send(encodeFrame(GuestFrame.sync));
+    return this.#frames.answer(expectOk);
   }
 
   statfs(): Promise<{ readonly totalBytes: number; readonly availableBytes: number }> {
-    this.#send(encodeFrame(GuestFrame.statfs));
-    return this.#exchange((type, payload) => {
+    this.#frames.send(encodeFrame(GuestFrame.statfs));
+    return this.#frames.answer((type, payload) => {
       expectOk(type, payload);
       const reader = new PayloadReader(payload);
       return { totalBytes: Number(reader.u64()), availableBytes: Number(reader.u64()) };
@@ -244,14 +232,14 @@ export class GuestConnection {
   killAll(signal: number): Promise<void> {
     const payload = Buffer.allocUnsafe(4);
     payload.writeUInt32LE(signal);
-    this.#send(encodeFrame(GuestFrame.killAll, payload));
-    return this.#exchange(expectOk);
+    this.#frames.send(encodeFrame(GuestFrame.killAll, payload));
+    return this.#frames.answer(expectOk);
   }
 
   /** Gives the guest a new identity. Its other connections are closed by it (see `attach`); this one goes on. */
   rekey(current: GuestCredentials, next: GuestCredentials): Promise<void> {
-    this.#send(wire.encodeRekey(current.secret, next.secret, next.activationId));
-    return this.#exchange(expectOk);
+    this.#frames.send(wire.encodeRekey(current.secret, next.secret, next.activationId));
+    return this.#frames.answer(expectOk);
   }
 
   /**
@@ -266,7 +254,7 @@ export class GuestConnection {
       if (cause instanceof ProtocolError) throw new GuestError(constants.errno.E2BIG, "exec");
       throw cause;
     }
-    this.#send(frame);
+    this.#frames.send(frame);
     return this.#becomeProcess(handlers);
   }
 
@@ -277,7 +265,7 @@ export class GuestConnection {
   attach(pid: number, handlers: ProcessHandlers): Promise<GuestProcess> {
     const payload = Buffer.allocUnsafe(4);
     payload.writeUInt32LE(pid);
-    this.#send(encodeFrame(GuestFrame.attach, payload));
+    this.#frames.send(encodeFrame(GuestFrame.attach, payload));
     return this.#becomeProcess(handlers);
   }
 
@@ -285,22 +273,10 @@ export class GuestConnection {
   dial(port: number): Promise<Socket> {
     const payload = Buffer.allocUnsafe(2);
     payload.writeUInt16LE(port);
-    this.#send(encodeFrame(GuestFrame.dial, payload));
-    return this.#exchange((type, answer) => {
+    this.#frames.send(encodeFrame(GuestFrame.dial, payload));
+    return this.#frames.answer((type, answer) => {
       expectOk(type, answer);
-      this.#takenOver = true;
-      const { socket } = this;
-      const leftover = this.#parser.stop();
-      socket.off("data", this.#onData);
-      socket.off("end", this.#onEnd);
-      socket.off("error", this.#onError);
-      socket.off("close", this.#onEnd);
-      socket.pause();
-      queueMicrotask(() => {
-        const early = leftover();
-        if (early.length > 0) socket.unshift(early);
-      });
-      return socket;
+      return this.#frames.release();
     });
   }
 
@@ -313,106 +289,15 @@ export class GuestConnection {
     this.socket.resume();
   }
 
-  /** For `GuestProcess`: writes one frame of a running process. */
-  writeFrames(bytes: Buffer | FrameBuilder): boolean {
-    if (this.#fault !== null) return false;
-    return this.socket.write(Buffer.isBuffer(bytes) ? bytes : bytes.finish());
-  }
-
-  #send(request: Buffer): void {
-    if (this.#sink !== null || this.#takenOver)
-      throw new TypeError("a guest connection serves one operation at a time");
-    if (this.#fault === null) this.socket.write(request);
-  }
-
   #becomeProcess(handlers: ProcessHandlers): Promise<GuestProcess> {
-    return this.#exchange((type, payload) => {
+    return this.#frames.answer((type, payload) => {
       if (type !== GuestFrame.started) throw new ProtocolError("expected STARTED");
       const pid = new PayloadReader(payload).u32();
-      this.#takenOver = true;
-      const process = new GuestProcess(this, pid, handlers);
-      this.#sink = process;
+      const process = new GuestProcess(this.#frames, pid, handlers);
+      this.#frames.takeOver(process);
       return process;
     });
   }
-
-  #exchange<T>(decode: (type: number, payload: Buffer) => T): Promise<T> {
-    return this.#stream<{ value: T }>((type, payload) => ({ value: decode(type, payload) })).then(unwrap);
-  }
-
-  /** Feeds frames to `next` until it returns something. An ERROR frame rejects and leaves the connection usable. */
-  #stream<T>(next: (type: number, payload: Buffer) => T | undefined): Promise<T> {
-    return new Promise<T>((resolve, reject) => {
-      if (this.#fault !== null) {
-        reject(this.#fault);
-        return;
-      }
-      const sink: FrameSink = {
-        onFrame: (type, payload) => {
-          if (type === GuestFrame.error) {
-            this.#sink = null;
-            reject(GuestError.decode(payload));
-            return;
-          }
-          let result: T | undefined;
-          try {
-            result = next(type, payload);
-          } catch (error) {
-            reject(error); // a caller's handler threw or the peer misbehaved: the stream's state is unknown
-            throw error;
-          }
-          if (result === undefined) return;
-          if (this.#sink === sink) this.#sink = null;
-          resolve(result);
-        },
-        onClosed: reject,
-      };
-      this.#sink = sink;
-    });
-  }
-
-  #drained(): Promise<void> {
-    const { socket } = this;
-    if (!socket.writableNeedDrain || this.#fault !== null) return Promise.resolve();
-    return new Promise((resolve) => {
-      const done = (): void => {
-        socket.off("drain", done);
-        socket.off("close", done);
-        resolve();
-      };
-      socket.on("drain", done);
-      socket.on("close", done);
-    });
-  }
-
-  readonly #onData = (chunk: Buffer): void => {
-    try {
-      this.#parser.push(chunk);
-    } catch (cause) {
-      this.#fail(
-        cause instanceof GuestConnectionError
-          ? cause
-          : new GuestConnectionError(cause instanceof ProtocolError ? "protocol" : "closed", { cause }),
-      );
-    }
-  };
-
-  readonly #onEnd = (): void => this.#fail(new GuestConnectionError("closed"));
-
-  readonly #onError = (cause: Error): void => this.#fail(new GuestConnectionError("closed", { cause }));
-
-  #fail(fault: GuestConnectionError): void {
-    if (this.#fault !== null) return;
-    this.#fault = fault;
-    const sink = this.#sink;
-    this.#sink = null;
-    this.socket.destroy();
-    sink?.onClosed(fault);
-  }
-}
-
-function unwrap<T>(box: { value: T }): T {
-  return box.value;
 }
 
 function expectOk(type: number, _payload: Buffer): void {

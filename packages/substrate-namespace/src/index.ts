@@ -1,3 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
-export { seccompProgram } from "./seccomp-bpf.ts";
+
+export type { LauncherKind } from "./launchers.ts";
+export { NamespaceSubstrate, type NamespaceSubstrateOptions } from "./namespace-substrate.ts";
+export { assembleSeccomp } from "./seccomp-bpf.ts";
+export { guestPolicy, highestKnownSyscall, type SyscallRule } from "./seccomp-policy.ts";

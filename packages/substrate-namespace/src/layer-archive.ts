@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { SpaceError } from "@space/model";
+import { programEnvironment } from "./run-program.ts";
+
+/**
+ * Starts a program as root of a user namespace whose ids are those of one guest. `cwd` is where it works; it can read
+ * what everybody may, and write what the range owns.
+ */
+export type RangeRunner = (
+  uidBase: number,
+  argv: readonly string[],
+  cwd: string,
+  stdin: "pipe" | "ignore",
+) => ChildProcess;
+
+// Numeric owners are the guest's own (the archiver sees the mapped ids), so an archive fits any range on any worker.
+// Whiteouts are character devices 0/0 and opaque folders carry user.overlay.* attributes: both are kept.
+const common = ["--numeric-owner", "--xattrs", "--xattrs-include=user.*", "--format=posix"];
+const createCommand = ["tar", "--create", ...common, "--sparse", "--one-file-system", "--file=-", "."];
+const extractCommand = ["tar", "--extract", ...common, "--same-owner", "--same-permissions", "--file=-"];
+
+const shownBytes = 2000;
+
+/** The native launcher's own mode for it: no shell, no helper, writes confined to `cwd`. */
+export function nativeRangeRunner(launcherPath: string): RangeRunner {
+  return (uidBase, argv, cwd, stdin) =>
+    spawn(launcherPath, ["--in-user-namespace", String(uidBase), ...argv], {
+      cwd,
+      env: programEnvironment,
+      stdio: [stdin, "pipe", "pipe"],
+    });
+}
+
+/** Archives a layer that nobody writes to. Throws `substrate/failed` at the end of the stream when it is not whole. */
+export async function* archiveLayer(
+  run: RangeRunner,
+  uidBase: number,
+  layer: string,
+): AsyncGenerator<Uint8Array> {
+  const child = run(uidBase, createCommand, layer, "ignore");
+  const ended = endOf(child);
+  try {
+    if (child.stdout !== null) {
+      for await (const chunk of child.stdout) if (chunk instanceof Uint8Array) yield chunk;
+    }
+    const problem = await ended;
+    if (problem !== undefined)
+      throw new SpaceError("substrate/failed", { step: "archive" }, { cause: problem });
+  } finally {
+    child.kill("SIGKILL"); // no effect on one that has ended; the reader may have stopped early
+  }
+}
+
+/** Unpacks an archive into an empty layer. Throws `snapshot/refused` when it is damaged, or what its source throws. */
+export async function restoreLayer(
+  run: RangeRunner,
+  uidBase: number,
+  layer: string,
+  archive: AsyncIterable<Uint8Array>,
+): Promise<void> {
+  const child = run(uidBase, extractCommand, layer, "pipe");
+  const ended = endOf(child);
+  let sourceError: Error | undefined;
+  if (child.stdin !== null) {
+    try {
+      await pipeline(Readable.from(archive, { objectMode: false }), child.stdin);
+    } catch (error) {
+      // The source failed; or tar ended early, which its own exit explains better.
+      sourceError =
+        error instanceof Error ? error : new Error("the archive's source failed", { cause: error });
+      child.stdin.destroy();
+    }
+  }
+  if (sourceError !== undefined && !isBrokenPipe(sourceError)) {
+    child.kill("SIGKILL");
+    await ended;
+    throw sourceError;
+  }
+  const problem = await ended;
+  if (problem === undefined) return;
+  throw new SpaceError("snapshot/refused", { problem: "the archive cannot be unpacked" }, { cause: problem });
+}
+
+function isBrokenPipe(error: Error): boolean {
+  return "code" in error && (error.code === "EPIPE" || error.code === "ERR_STREAM_PREMATURE_CLOSE");
+}
+
+/** Undefined when the program succeeded, otherwise why not. Never rejects. */
+async function endOf(child: ChildProcess): Promise<Error | undefined> {
+  let errors = "";
+  child.stderr?.setEncoding("utf8").on("data", (text: string) => {
+    if (errors.length < shownBytes) errors += text.slice(0, shownBytes);
+  });
+  try {
+    const [code]: unknown[] = await once(child, "close");
+    return code === 0 ? undefined : new Error(`ended with ${String(code)}: ${errors}`);
+  } catch (error) {
+    return error instanceof Error ? error : new Error(String(error));
+  }
+}
