@@ -2,151 +2,11 @@
 // Copyright 2026 The SPACE authors
 
 import assert from "node:assert/strict";
-import { once } from "node:events";
-import { createServer, request as httpRequest, type IncomingHttpHeaders, type Server } from "node:http";
-import { connect as connectHttp2, createServer as createHttp2Server, type Http2Server } from "node:http2";
-import { connect as connectTcp } from "node:net";
 import { describe, it } from "node:test";
 
-import { type ApiCaller, type Clock, parseTenantId, type SandboxService, SpaceError } from "@space/model";
-
-import { type ApiAuditEvent, createE2bApi, type E2bApiOptions } from "./api.ts";
+import { type Ask, goodKey, overHttp1, overHttp2 } from "./testing/served-api.ts";
 
 const id = "iaaaaaaaaaaaaaaaaaaa1";
-const caller: ApiCaller = { tenantId: parseTenantId("ten_aaaaaaaaaaaaaaaa"), keyId: "k1" };
-const goodKey = { "x-api-key": "e2b_00" };
-
-/** Time stands still; `pass` calls what was set for later. */
-function stoppedClock(): Clock & { readonly pass: () => void } {
-  const waiting = new Set<() => void>();
-  return {
-    wallMs: () => 0,
-    monotonicMs: () => 0,
-    after: (_delayMs, callback) => {
-      waiting.add(callback);
-      return () => waiting.delete(callback);
-    },
-    pass: () => {
-      for (const callback of [...waiting]) callback();
-    },
-  };
-}
-
-/** Knows one key, and fails every other call that a test does not replace. */
-function serviceWith(replaced: Partial<SandboxService>): SandboxService {
-  const unasked = (): never => {
-    throw new TypeError("this test asks for none of that");
-  };
-  return {
-    authenticate: async (key) => {
-      if (key === undefined) throw new SpaceError("key/missing", {});
-      if (key.reveal() !== goodKey["x-api-key"]) throw new SpaceError("key/unknown", {});
-      return caller;
-    },
-    create: unasked,
-    connect: unasked,
-    resume: unasked,
-    get: unasked,
-    list: unasked,
-    pause: unasked,
-    setTimeout: unasked,
-    kill: unasked,
-    ...replaced,
-  };
-}
-
-interface Reply {
-  readonly status: number;
-  readonly headers: IncomingHttpHeaders;
-  readonly text: string;
-}
-
-interface Ask {
-  readonly method?: string;
-  readonly path?: string;
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly body?: string | Buffer;
-}
-
-interface Running extends AsyncDisposable {
-  readonly ask: (ask: Ask) => Promise<Reply>;
-  readonly port: number;
-  readonly heard: ApiAuditEvent[];
-  readonly clock: ReturnType<typeof stoppedClock>;
-}
-
-async function listen(server: Server | Http2Server): Promise<number> {
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  assert(typeof address === "object" && address !== null);
-  return address.port;
-}
-
-type Start = (service: Partial<SandboxService>, options?: Partial<E2bApiOptions>) => Promise<Running>;
-
-function apiWith(service: Partial<SandboxService>, options: Partial<E2bApiOptions>) {
-  const clock = stoppedClock();
-  const heard: ApiAuditEvent[] = [];
-  const api = createE2bApi({
-    service: serviceWith(service),
-    domain: "space.test",
-    envdVersion: "0.6.13",
-    clock,
-    audit: (event) => heard.push(event),
-    ...options,
-  });
-  return { api, clock, heard };
-}
-
-const overHttp1: Start = async (service, options = {}) => {
-  const { api, clock, heard } = apiWith(service, options);
-  const server = createServer(api);
-  const port = await listen(server);
-  const ask = async ({ method = "GET", path = "/", headers = {}, body }: Ask): Promise<Reply> => {
-    const sent = httpRequest({ host: "127.0.0.1", port, method, path, headers });
-    if (body !== undefined) sent.write(body); // and no length: chunked
-    sent.end();
-    const [response] = (await once(sent, "response")) as [
-      AsyncIterable<Buffer> & { statusCode: number; headers: IncomingHttpHeaders },
-    ]; // cast: what `response` carries
-    return { status: response.statusCode, headers: response.headers, text: await textOf(response) };
-  };
-  const stop = async (): Promise<void> => {
-    server.closeAllConnections();
-    server.close();
-    await once(server, "close");
-  };
-  return { ask, port, heard, clock, [Symbol.asyncDispose]: stop };
-};
-
-const overHttp2: Start = async (service, options = {}) => {
-  const { api, clock, heard } = apiWith(service, options);
-  const server = createHttp2Server(api);
-  const port = await listen(server);
-  const session = connectHttp2(`http://127.0.0.1:${port}`);
-  const ask = async ({ method = "GET", path = "/", headers = {}, body }: Ask): Promise<Reply> => {
-    const stream = session.request(
-      { ...headers, ":method": method, ":path": path },
-      { endStream: body === undefined },
-    );
-    if (body !== undefined) stream.end(body);
-    const [received] = (await once(stream, "response")) as [IncomingHttpHeaders & { ":status": number }]; // cast: what `response` carries
-    return { status: received[":status"], headers: received, text: await textOf(stream) };
-  };
-  const stop = async (): Promise<void> => {
-    session.destroy();
-    server.close();
-    await once(server, "close");
-  };
-  return { ask, port, heard, clock, [Symbol.asyncDispose]: stop };
-};
-
-async function textOf(stream: AsyncIterable<Buffer>): Promise<string> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of stream) chunks.push(chunk);
-  return Buffer.concat(chunks).toString();
-}
 
 const json = (body: string | Buffer, headers: object = {}): Ask => ({
   method: "POST",
@@ -300,6 +160,24 @@ for (const [name, start] of [
       );
     });
 
+    it("does not mind a client that goes away while its operation runs", async () => {
+      const { promise: asked, resolve: ask } = Promise.withResolvers<void>();
+      const { promise: ended, resolve: end } = Promise.withResolvers<void>();
+      await using api = await start({
+        kill: async () => {
+          ask();
+          await ended;
+        },
+        list: async () => [],
+      });
+      const abandon = api.abandon(`/sandboxes/${id}`);
+      await asked;
+      await abandon();
+      end();
+      while (api.heard.length === 0) await new Promise((resume) => setImmediate(resume));
+      assert.equal(api.heard[0]?.operation, "kill");
+    });
+
     it("knows no sandbox by a name that is no id, and asks nobody for it", async () => {
       await using api = await start({});
       for (const bad of ["x", `${id}x`, "I".padEnd(21, "a"), "%2e%2e", "i%00"]) {
@@ -309,56 +187,3 @@ for (const [name, start] of [
     });
   });
 }
-
-describe("a client that misbehaves", () => {
-  it("is answered with 408 when its body does not arrive, and cut off when it still does not end", async () => {
-    await using api = await overHttp1({});
-    const socket = connectTcp(api.port, "127.0.0.1");
-    socket.write(
-      "POST /v2/sandboxes HTTP/1.1\r\nHost: x\r\nX-API-Key: e2b_00\r\nContent-Length: 10\r\n\r\n{",
-    );
-    let text = "";
-    socket.on("data", (chunk: Buffer) => {
-      text += chunk.toString();
-    });
-    const closed = once(socket, "close");
-    while (!text.includes("\r\n\r\n")) {
-      await new Promise((resume) => setImmediate(resume));
-      api.clock.pass();
-    }
-    assert.match(text, /^HTTP\/1\.1 408 /);
-    api.clock.pass();
-    await closed;
-  });
-
-  it("that goes away in the middle is heard of, and answered by nobody", async () => {
-    await using api = await overHttp1({});
-    const socket = connectTcp(api.port, "127.0.0.1");
-    socket.write(
-      "POST /v2/sandboxes HTTP/1.1\r\nHost: x\r\nX-API-Key: e2b_00\r\nContent-Length: 10\r\n\r\n{",
-    );
-    await once(socket, "connect");
-    setImmediate(() => socket.destroy());
-    while (api.heard.length === 0) await new Promise((resume) => setImmediate(resume));
-    assert.equal(api.heard[0]?.status, 0);
-  });
-
-  it("that never stops sending is cut off after a bounded number of bytes", async () => {
-    const limits = { bodyBytes: 1 << 10, drainBytes: 64 << 10 };
-    await using api = await overHttp1({}, { limits });
-    const socket = connectTcp(api.port, "127.0.0.1");
-    socket.on("error", () => undefined);
-    socket.write(
-      "POST /v2/sandboxes HTTP/1.1\r\nHost: x\r\nX-API-Key: e2b_00\r\nTransfer-Encoding: chunked\r\n\r\n",
-    );
-    const chunk = `1000\r\n${" ".repeat(0x1000)}\r\n`;
-    let sentBytes = 0;
-    while (!socket.destroyed && sentBytes < 64 << 20) {
-      socket.write(chunk);
-      sentBytes += chunk.length;
-      await new Promise((resume) => setImmediate(resume));
-    }
-    assert(sentBytes < 16 << 20, `${sentBytes} bytes were taken`);
-    assert.equal(api.heard[0]?.status, 413);
-  });
-});

@@ -61,7 +61,7 @@ interface Ports extends OperationPorts {
 /**
  * E2B's control-plane REST surface over `service`, for servers of HTTP/1.1 and HTTP/2. The API key is checked before
  * anything else is looked at (but `GET /health` and CORS preflights). Each request gets one answer; the returned function
- * never throws.
+ * never throws. A server that listens for `checkContinue` must have called `writeContinue` before.
  */
 export function createE2bApi(options: E2bApiOptions): E2bApi {
   const limits: ApiLimits = Object.freeze({ ...defaultLimits, ...options.limits });
@@ -75,7 +75,8 @@ export function createE2bApi(options: E2bApiOptions): E2bApi {
     audit: options.audit ?? (() => undefined),
   };
   return (request, response) => {
-    void serve({ request, response, ...parseTarget(request.url ?? "/") }, ports);
+    const exchange = { request, response, ...parseTarget(request.url ?? "/") };
+    serve(exchange, ports).catch(() => response.destroy()); // a bug ends the request, not the process
   };
 }
 
