@@ -15,8 +15,9 @@ import {
   SpaceError,
 } from "@space/model";
 import { hostControlHandlers, hostControlOver } from "./host-control-rpc.ts";
+import { decodeJson } from "./json.ts";
 import { FrameLink } from "./link.ts";
-import { callRpc, decodeJson, rpcMethod, serveRpc } from "./rpc.ts";
+import { callRpc, rpcMethod, serveRpc } from "./rpc.ts";
 
 const activationId = parseActivationId(`act_${"a".repeat(26)}`);
 const next = parseActivationId(`act_${"b".repeat(26)}`);

@@ -9,16 +9,17 @@ export {
   frameHeaderBytes,
   framePayloadLimitBytes,
   frameType,
+  headLimitBytes,
 } from "./frame.ts";
 export { headerValue, isReserved, passableHeaders } from "./headers.ts";
 export { hostControlHandlers, hostControlOver } from "./host-control-rpc.ts";
-export { FrameLink, headLimitBytes, type LinkOptions, streamInFlightLimitBytes } from "./link.ts";
+export { decodeJson, encodeJson } from "./json.ts";
+export { FrameLink, type LinkOptions, linkBacklogLimitBytes } from "./link.ts";
 export {
   LinkStream,
-  relayTo,
+  type LinkStreamOptions,
   type StreamCarrier,
   type StreamHandlers,
-  streamWindowBytes,
 } from "./link-stream.ts";
 export {
   type AnswerHead,
@@ -42,20 +43,20 @@ export {
   guestOperations,
   type OperationClass,
 } from "./operations.ts";
+export { relayTo } from "./relay.ts";
 export { type ResetReason, resetReason } from "./reset-reason.ts";
 export {
   callRpc,
   decodeError,
-  decodeJson,
   defaultRpcDeadlineMs,
   encodeError,
-  encodeJson,
   type RpcCall,
   type RpcHandler,
   rpcMethod,
   serveRpc,
 } from "./rpc.ts";
 export { httpStatus } from "./status.ts";
+export { streamBacklogLimitBytes, streamWindowBytes } from "./stream-window.ts";
 export { manifestToJson, parseManifestJson } from "./worker-control-codec.ts";
 export {
   workerCommandDeadlinesMs,

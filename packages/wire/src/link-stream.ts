@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-import { SpaceError } from "@space/model";
-import { type Frame, type FrameType, framePayloadLimitBytes, frameType } from "./frame.ts";
+import { isSpaceError, SpaceError } from "@space/model";
+import { type Frame, type FrameType, frameType, headLimitBytes } from "./frame.ts";
+import { ReceiveWindow, SendWindow } from "./stream-window.ts";
 
-/** How much one stream may send before the receiver has consumed any of it. */
-export const streamWindowBytes: number = 512 * 1024;
-const creditStepBytes = streamWindowBytes / 4;
-
-/** What the user of a stream is told. Called in order; nothing is called after `onReset`, or after both sides' end. */
+/**
+ * What the user of a stream is told. Called in order; nothing is called after `onReset`, or after both sides' end. What
+ * a handler throws is a bug: it resets this stream alone (`onReset` follows) and is reported to the link's owner.
+ */
 export interface StreamHandlers {
-  /** The acceptor's head (opener's side only). */
+  /** The acceptor's head (opener's side only), at most once. */
   onHead?(head: Buffer): void;
   /** The acceptor lets the body come (opener's side only); `admission` is the id that it let through (R-27). */
   onProceed?(admission: string): void;
@@ -26,30 +26,43 @@ export interface StreamHandlers {
 
 /** The part of the link that a stream uses. */
 export interface StreamCarrier {
-  readonly congested: boolean;
+  /** Whether the socket is behind; the stream is then told by `resume` when it no longer is. */
+  isBehind(stream: LinkStream): boolean;
   write(type: FrameType, stream: number, payload: Buffer | undefined): void;
-  forget(stream: number): void;
+  forget(stream: LinkStream): void;
+  /** Something in this process has a bug. */
+  report(error: unknown): void;
+}
+
+export interface LinkStreamOptions {
+  readonly id: number;
+  readonly side: "opener" | "acceptor";
+  /** An acceptor's are set by {@link LinkStream.handle}. */
+  readonly handlers?: StreamHandlers;
 }
 
 /** One stream of a {@link FrameLink}: a head and bytes each way, each direction ended apart, both reset at once. */
 export class LinkStream {
   readonly id: number;
+  readonly #side: "opener" | "acceptor";
   readonly #link: StreamCarrier;
+  readonly #out: SendWindow;
+  readonly #in = new ReceiveWindow();
   #handlers: StreamHandlers | undefined;
-  #credit = streamWindowBytes;
-  #unconsumed = 0;
-  #owed = 0;
+  /** Why the stream failed before it had handlers to tell. */
+  #untold: string | undefined;
   #starved = false;
-  #sentHead = false;
-  #sentProceed = false;
-  #sentEnd = false;
+  #heads: "none" | "proceed" | "head" = "none";
+  #outEnd: "open" | "ending" | "ended" = "open";
   #gotEnd = false;
   #over = false;
 
-  constructor(link: StreamCarrier, id: number, handlers: StreamHandlers | undefined) {
-    this.#link = link;
+  constructor(link: StreamCarrier, { id, side, handlers }: LinkStreamOptions) {
     this.id = id;
+    this.#link = link;
+    this.#side = side;
     this.#handlers = handlers;
+    this.#out = new SendWindow((bytes) => link.write(frameType.data, id, bytes));
   }
 
   /** Whether nothing more can be sent or will be received. */
@@ -60,158 +73,190 @@ export class LinkStream {
   /** Replaces the handlers (an acceptor sets them when it has decided what to do). */
   handle(handlers: StreamHandlers): void {
     this.#handlers = handlers;
+    const reason = this.#untold;
+    this.#untold = undefined;
+    if (reason !== undefined) this.#tell((told) => told.onReset(reason));
   }
 
-  /** The acceptor's head; at most once. */
+  /** The acceptor's head; at most once. One above `headLimitBytes` breaks the stream off (`link/head-too-large`). */
   sendHead(head: string, end: boolean): void {
-    if (this.#over || this.#sentHead || this.#sentEnd) return;
-    this.#sentHead = true;
-    this.#link.write(end ? frameType.headEnd : frameType.head, this.id, Buffer.from(head));
+    this.#mustAccept();
+    if (this.#over || this.#heads === "head" || this.#outEnd !== "open") return;
+    const payload = Buffer.from(head);
+    if (payload.length > headLimitBytes) return this.#breakOff("link/head-too-large");
+    this.#heads = "head";
+    this.#link.write(end ? frameType.headEnd : frameType.head, this.id, payload);
     if (end) this.markEnded();
   }
 
   /** R-27: the acceptor asks for the body that the opener holds back. At most once, before the head. */
   sendProceed(admission: string): void {
-    if (this.#over || this.#sentHead || this.#sentEnd || this.#sentProceed) return;
-    this.#sentProceed = true;
+    this.#mustAccept();
+    if (this.#over || this.#heads !== "none" || this.#outEnd !== "open") return;
+    this.#heads = "proceed";
     this.#link.write(frameType.proceed, this.id, Buffer.from(admission));
   }
 
-  /** Sends bytes. False: stop until `onDrain`; what was given is sent all the same. */
+  /**
+   * Sends bytes, which must not be changed afterwards. False: stop until `onDrain`; what was given is sent all the same.
+   * Going on for `streamBacklogLimitBytes` nevertheless breaks the stream off (`link/backlog`).
+   */
   send(chunk: Buffer): boolean {
-    if (this.#over || this.#sentEnd) return true;
-    for (let at = 0; at < chunk.length; at += framePayloadLimitBytes) {
-      this.#link.write(frameType.data, this.id, chunk.subarray(at, at + framePayloadLimitBytes));
-    }
-    this.#credit -= chunk.length;
-    this.#starved = this.#credit <= 0 || this.#link.congested;
+    if (this.#over || this.#outEnd !== "open") return true;
+    if (!this.#out.push(chunk)) this.#breakOff("link/backlog");
+    else if (!this.#out.open || this.#link.isBehind(this)) this.#starved = true;
     return !this.#starved;
   }
 
+  /** Nothing more will be sent; what waits for credit goes first. */
   end(): void {
-    if (this.#over || this.#sentEnd) return;
-    this.#link.write(frameType.end, this.id, undefined);
-    this.markEnded();
+    if (this.#over || this.#outEnd !== "open") return;
+    this.#outEnd = "ending";
+    this.#endWhenIdle();
   }
 
-  /** Ends both directions for both sides; the own handlers are not called. */
+  /** Ends both directions for both sides; the own handlers are not called. What waits for credit is dropped. */
   reset(reason: string): void {
     if (this.#over) return;
-    this.#over = true;
     this.#link.write(frameType.reset, this.id, Buffer.from(reason));
-    this.#link.forget(this.id);
+    this.#finish();
   }
 
-  /** Gives back bytes received, so that the sender may go on. */
+  /** Gives back bytes received, so that the sender may go on. More than were received: `TypeError`. */
   consumed(bytes: number): void {
-    this.#unconsumed -= bytes;
-    this.#owed += bytes;
-    if (this.#over || this.#gotEnd || this.#owed < creditStepBytes) return;
-    const credit = Buffer.allocUnsafe(4);
-    credit.writeUInt32BE(this.#owed);
-    this.#owed = 0;
-    this.#link.write(frameType.credit, this.id, credit);
+    if (this.#over) return;
+    const credit = this.#in.consumed(bytes);
+    if (credit !== undefined && !this.#gotEnd) this.#link.write(frameType.credit, this.id, credit);
+  }
+
+  /** Tells the link's owner of a bug in what serves this stream. */
+  report(error: unknown): void {
+    this.#link.report(error);
   }
 
   /** For the link: this side's end went out with another frame. */
   markEnded(): void {
-    this.#sentEnd = true;
-    this.#finishIfBothEnded();
+    this.#outEnd = "ended";
+    if (this.#gotEnd) this.#finish();
   }
 
   /** For the link: the socket has room again. */
-  drained(): void {
-    if (!this.#starved || this.#credit <= 0) return;
+  resume(): void {
+    if (this.#over || !this.#starved || !this.#out.open || this.#outEnd !== "open") return;
     this.#starved = false;
-    this.#handlers?.onDrain?.();
+    this.#tell((handlers) => handlers.onDrain?.());
   }
 
   /** For the link: the stream is over without the other side's word. */
   fail(reason: string): void {
     if (this.#over) return;
-    this.#over = true;
-    this.#link.forget(this.id);
-    this.#handlers?.onReset(reason);
+    this.#finish();
+    if (this.#handlers === undefined) this.#untold = reason;
+    else this.#tell((handlers) => handlers.onReset(reason));
+  }
+
+  /** For the link: what the user of this stream did was a bug, or a refusal of what the opener sent. */
+  broken(error: unknown): void {
+    this.#link.report(error);
+    this.#breakOff(isSpaceError(error) ? error.code : "internal/bug");
   }
 
   /** For the link: a frame of this stream came. Throws `link/protocol` when it may not come now. */
   receive(frame: Frame): void {
     switch (frame.type) {
       case frameType.head:
-        return this.#handlers?.onHead?.(frame.payload);
+        return this.#head(frame.payload);
       case frameType.headEnd:
-        this.#handlers?.onHead?.(frame.payload);
+        this.#head(frame.payload);
         return this.#ended();
       case frameType.proceed:
-        return this.#handlers?.onProceed?.(frame.payload.toString("latin1", 0, 64));
+        return this.#proceed(frame.payload.toString("latin1", 0, 64));
       case frameType.data:
         return this.#data(frame.payload);
       case frameType.end:
         return this.#ended();
       case frameType.reset:
-        return this.fail(frame.payload.toString("utf8", 0, 64));
+        return this.fail(readReason(frame.payload));
       case frameType.credit:
         return this.#credited(frame.payload);
       default:
-        throw new SpaceError("link/protocol", { problem: "unknown frame" });
+        throw violation("unexpected frame");
     }
+  }
+
+  #mustAccept(): void {
+    if (this.#side !== "acceptor") throw new TypeError("only the acceptor of a stream answers it");
+  }
+
+  #head(payload: Buffer): void {
+    const mayCome = this.#side === "opener" && this.#heads !== "head" && !this.#gotEnd;
+    if (!mayCome || payload.length > headLimitBytes) throw violation("unexpected head");
+    this.#heads = "head";
+    this.#tell((handlers) => handlers.onHead?.(payload));
+  }
+
+  #proceed(admission: string): void {
+    const mayCome = this.#side === "opener" && this.#heads === "none" && !this.#gotEnd;
+    if (!mayCome) throw violation("unexpected proceed");
+    this.#heads = "proceed";
+    this.#tell((handlers) => handlers.onProceed?.(admission));
   }
 
   #data(chunk: Buffer): void {
-    if (this.#over) return;
-    this.#unconsumed += chunk.length;
-    if (this.#gotEnd || this.#unconsumed > streamWindowBytes + framePayloadLimitBytes) {
-      throw new SpaceError("link/protocol", { problem: this.#gotEnd ? "data after end" : "window exceeded" });
-    }
-    this.#handlers?.onData(chunk);
+    if (this.#gotEnd) throw violation("data after end");
+    this.#in.received(chunk.length);
+    this.#tell((handlers) => handlers.onData(chunk));
   }
 
   #ended(): void {
-    if (this.#over || this.#gotEnd) return;
+    if (this.#over) return; // the handler of the head that this end came with has reset the stream
+    if (this.#gotEnd) throw violation("a second end");
     this.#gotEnd = true;
-    this.#handlers?.onEnd();
-    this.#finishIfBothEnded();
+    this.#tell((handlers) => handlers.onEnd());
+    if (this.#outEnd === "ended") this.#finish();
   }
 
   #credited(payload: Buffer): void {
-    if (payload.length !== 4) throw new SpaceError("link/protocol", { problem: "bad credit" });
-    this.#credit += payload.readUInt32BE();
-    if (this.#credit > 2 * streamWindowBytes)
-      throw new SpaceError("link/protocol", { problem: "too much credit" });
-    if (this.#starved && this.#credit > 0 && !this.#link.congested) {
-      this.#starved = false;
-      this.#handlers?.onDrain?.();
+    this.#out.credited(payload);
+    this.#endWhenIdle();
+    if (this.#starved && this.#out.open && !this.#link.isBehind(this)) this.resume();
+  }
+
+  #endWhenIdle(): void {
+    if (this.#outEnd !== "ending" || !this.#out.idle) return;
+    this.#link.write(frameType.end, this.id, undefined);
+    this.markEnded();
+  }
+
+  /** Ends both directions, and tells both sides. */
+  #breakOff(reason: string): void {
+    if (this.#over) return;
+    this.#link.write(frameType.reset, this.id, Buffer.from(reason));
+    this.fail(reason);
+  }
+
+  #tell(say: (handlers: StreamHandlers) => void): void {
+    if (this.#handlers === undefined) return;
+    try {
+      say(this.#handlers);
+    } catch (error) {
+      this.broken(error);
     }
   }
 
-  #finishIfBothEnded(): void {
-    if (!this.#sentEnd || !this.#gotEnd || this.#over) return;
+  #finish(): void {
     this.#over = true;
-    this.#link.forget(this.id);
+    this.#out.clear();
+    this.#link.forget(this);
   }
 }
 
-/**
- * Handlers that pass everything from one stream to another and give back credit only as fast as the other takes it.
- * `onHead` is the relay's own business and is not set.
- */
-export function relayTo(from: LinkStream, to: LinkStream): StreamHandlers & { onDrainOfTarget(): void } {
-  let held = 0;
-  return {
-    onData(chunk) {
-      if (to.send(chunk)) from.consumed(chunk.length);
-      else held += chunk.length;
-    },
-    onEnd() {
-      to.end();
-    },
-    onReset(reason) {
-      to.reset(reason);
-    },
-    onDrainOfTarget() {
-      const bytes = held;
-      held = 0;
-      if (bytes > 0) from.consumed(bytes);
-    },
-  };
+/** A reset's word, whatever the other side put there. */
+function readReason(payload: Buffer): string {
+  const text = payload.toString("latin1", 0, 64);
+  return /^[\x20-\x7e]+$/.test(text) ? text : "unknown";
+}
+
+function violation(problem: string): SpaceError {
+  return new SpaceError("link/protocol", { problem });
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-import { type Clock, isErrorCode, SpaceError } from "@space/model";
+import { type Clock, isErrorCode, isSpaceError, SpaceError } from "@space/model";
+import { headLimitBytes } from "./frame.ts";
+import { decodeJson, encodeJson } from "./json.ts";
 import type { FrameLink } from "./link.ts";
 import type { LinkStream, StreamHandlers } from "./link-stream.ts";
 
@@ -9,24 +11,6 @@ import type { LinkStream, StreamHandlers } from "./link-stream.ts";
 export type RpcHandler = (params: unknown, signal: AbortSignal) => Promise<unknown>;
 
 export const defaultRpcDeadlineMs = 30_000;
-
-/** JSON that keeps bigints: `{"$bigint":"12"}`. */
-export function encodeJson(value: unknown): string {
-  return JSON.stringify(value, (_key, member: unknown) =>
-    typeof member === "bigint" ? { $bigint: member.toString() } : member,
-  );
-}
-
-export function decodeJson(text: string): unknown {
-  return JSON.parse(text, (_key, member: unknown) => {
-    if (typeof member !== "object" || member === null || !("$bigint" in member)) return member;
-    const digits = member.$bigint;
-    if (typeof digits !== "string" || !/^-?[0-9]{1,20}$/.test(digits)) {
-      throw new SpaceError("link/protocol", { problem: "bad bigint" });
-    }
-    return BigInt(digits);
-  });
-}
 
 /** Whether an opener's head is a command, and which. */
 export function rpcMethod(head: unknown): string | undefined {
@@ -40,25 +24,37 @@ export interface RpcCall {
   readonly deadlineMs?: number;
 }
 
-/** Sends a command and waits. Rejects with the other side's `SpaceError`, `link/closed` or `deadline/passed` (the effect is then unknown). */
+/**
+ * Sends a command and waits. Rejects with the other side's `SpaceError`; with `link/closed`, `link/protocol` or
+ * `deadline/passed` when no proper answer came: the effect is then unknown.
+ */
 export function callRpc(link: FrameLink, clock: Clock, call: RpcCall): Promise<unknown> {
   const limitMs = call.deadlineMs ?? defaultRpcDeadlineMs;
   return new Promise((resolve, reject) => {
-    const cancel = clock.after(limitMs, () => {
-      stream.reset("deadline");
-      reject(new SpaceError("deadline/passed", { what: call.method, limitMs }));
-    });
-    const settle = (action: () => void): void => {
+    let answer: Buffer | undefined;
+    const fail = (error: SpaceError, reason: string): void => {
       cancel();
-      action();
+      stream.reset(reason);
+      reject(error);
     };
+    const cancel = clock.after(limitMs, () => {
+      fail(new SpaceError("deadline/passed", { what: call.method, limitMs }), "deadline");
+    });
     const stream = link.open(
       encodeJson({ rpc: call.method, params: call.params }),
       {
-        onHead: (head) => settle(() => settleAnswer(head, resolve, reject)),
-        onData: () => stream.reset("unexpected"),
-        onEnd: () => undefined,
-        onReset: () => settle(() => reject(new SpaceError("link/closed", {}))),
+        onHead: (head) => {
+          answer = head;
+        },
+        onData: () => fail(protocolError("data in an answer"), "unexpected"),
+        onEnd: () => {
+          cancel();
+          settleAnswer(answer, resolve, reject);
+        },
+        onReset: (cause) => {
+          cancel();
+          reject(new SpaceError("link/closed", {}, { cause }));
+        },
       },
       true,
     );
@@ -66,21 +62,24 @@ export function callRpc(link: FrameLink, clock: Clock, call: RpcCall): Promise<u
 }
 
 function settleAnswer(
-  head: Buffer,
+  head: Buffer | undefined,
   resolve: (value: unknown) => void,
   reject: (error: SpaceError) => void,
 ): void {
   try {
-    const answer = decodeJson(head.toString("utf8"));
+    const answer = decodeJson(head?.toString("utf8") ?? "");
     if (typeof answer === "object" && answer !== null && "error" in answer) reject(decodeError(answer.error));
     else if (typeof answer === "object" && answer !== null && "ok" in answer) resolve(answer.ok);
-    else reject(new SpaceError("link/protocol", { problem: "bad answer" }));
+    else reject(protocolError("bad answer"));
   } catch (cause) {
-    reject(new SpaceError("link/protocol", { problem: "bad answer" }, { cause }));
+    reject(protocolError("bad answer", cause));
   }
 }
 
-/** Answers one command stream with the handler's result or error. An error that is not a `SpaceError` shows as `internal/bug`. */
+/**
+ * Answers one command stream with the handler's result or error. An error that is not a `SpaceError` shows as
+ * `internal/bug` and is reported to the link's owner. The signal fires when the caller has given up.
+ */
 export function serveRpc(
   stream: LinkStream,
   head: { readonly rpc: string; readonly params?: unknown },
@@ -88,13 +87,18 @@ export function serveRpc(
 ): StreamHandlers {
   const abort = new AbortController();
   const handler = handlers.get(head.rpc);
-  const run = async (): Promise<unknown> => {
-    if (handler === undefined) throw new SpaceError("link/protocol", { problem: "unknown command" });
-    return handler(head.params, abort.signal);
+  const run = async (): Promise<string> => {
+    if (handler === undefined) throw protocolError("unknown command");
+    const answer = encodeJson({ ok: (await handler(head.params, abort.signal)) ?? null });
+    if (Buffer.byteLength(answer) <= headLimitBytes) return answer;
+    throw new SpaceError("input/too-large", { what: "answer", limitBytes: headLimitBytes });
   };
   run().then(
-    (ok: unknown) => stream.sendHead(encodeJson({ ok: ok ?? null }), true),
-    (error: unknown) => stream.sendHead(encodeJson({ error: encodeError(error, head.rpc) }), true),
+    (answer) => stream.sendHead(answer, true),
+    (error: unknown) => {
+      if (!isSpaceError(error)) stream.report(error);
+      stream.sendHead(encodeJson({ error: encodeError(error, head.rpc) }), true);
+    },
   );
   return {
     onData: () => stream.reset("unexpected"),
@@ -116,5 +120,9 @@ export function decodeError(value: unknown): SpaceError {
       return new SpaceError(code, details);
     }
   }
-  return new SpaceError("link/protocol", { problem: "unknown error" });
+  return protocolError("unknown error");
+}
+
+function protocolError(problem: string, cause?: unknown): SpaceError {
+  return new SpaceError("link/protocol", { problem }, { cause });
 }

@@ -23,8 +23,9 @@ import {
   type WorkerHello,
   type WorkerReport,
 } from "@space/model";
+import { decodeJson } from "./json.ts";
 import { FrameLink } from "./link.ts";
-import { callRpc, decodeJson, serveRpc } from "./rpc.ts";
+import { callRpc, serveRpc } from "./rpc.ts";
 import { workerControlClient, workerControlHandlers } from "./worker-control-rpc.ts";
 import { workerPresenceClient, workerPresenceHandlers } from "./worker-presence-rpc.ts";
 
