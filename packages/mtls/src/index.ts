@@ -16,6 +16,7 @@ export {
   newTlsKey,
   type TlsIdentity,
 } from "./authority.ts";
+export { type DialRequest, dialPeer } from "./dial.ts";
 export { peerName, peerThumbprint } from "./peer.ts";
 export {
   type Edge,
