@@ -37,7 +37,8 @@ export const layers: Readonly<Record<string, Layer>> = {
   "control-plane": useCase,
   gateway: useCase,
   worker: useCase,
-  "spaced-host": { packages: ["model", "wire"] },
+  // The bridge speaks the client half of the guest protocol; the native half is not imported by anybody.
+  "spaced-host": { packages: ["model", "wire", "spaced-guest"] },
   "e2b-api": { packages: ["model", "wire"] },
 
   space: {

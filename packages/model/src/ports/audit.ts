@@ -37,7 +37,7 @@ export interface AuditFields {
   /** A stream was closed because its caller is no longer authorised. */
   "caller/revoked": { readonly sandboxId: SandboxId };
   "execution/activated": { readonly identity: IdentityJson; readonly memory: boolean };
-  "execution/installed": { readonly identity: IdentityJson; readonly epoch: string };
+  "execution/installed": { readonly identity: IdentityJson };
   "execution/paused": { readonly identity: IdentityJson; readonly cutStreams: number };
   "execution/pause-aborted": { readonly identity: IdentityJson };
   "execution/retired": {
@@ -49,6 +49,12 @@ export interface AuditFields {
   "execution/readopted": { readonly activationId: ActivationId; readonly sandboxId: SandboxId };
   "endpoint/refused": { readonly activationId: ActivationId; readonly problem: string };
   "keys/replaced": { readonly version: number };
+  "bridge/daemon-accepted": { readonly pid: number };
+  "bridge/daemon-refused": { readonly problem: string };
+  "bridge/adopted": { readonly activationId: ActivationId; readonly sandboxId: SandboxId };
+  "bridge/rekeyed": { readonly from: ActivationId; readonly to: ActivationId };
+  "bridge/released": { readonly activationId: ActivationId };
+  "bridge/orphaned": { readonly limitMs: number };
 }
 
 export type AuditEventName = keyof AuditFields;

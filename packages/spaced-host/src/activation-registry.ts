@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import {
+  type ActivationId,
+  type AdoptRequest,
+  type HostControl,
+  type RekeyRequest,
+  SpaceError,
+} from "@space/model";
+import { type EndpointPorts, GuestEndpoint } from "./guest-endpoint.ts";
+import {
+  type ActivationPorts,
+  HostedActivation,
+  type SandboxFacts,
+  withinLimit,
+} from "./hosted-activation.ts";
+
+/** Longest wait for the guest's files to be flushed. */
+const syncLimitMs = 45_000;
+
+export interface RegistryOptions {
+  /** Who acts where the caller names nobody. */
+  readonly defaultUser: string;
+  /** Where commands run, and what an empty path means. */
+  readonly workdir: string;
+}
+
+/** The activations that this process serves, and the worker's commands on them. */
+export class ActivationRegistry implements HostControl {
+  readonly #options: RegistryOptions;
+  readonly #ports: EndpointPorts & ActivationPorts;
+  readonly #activations = new Map<ActivationId, HostedActivation>();
+  readonly #adopting = new Map<ActivationId, Promise<void>>();
+
+  constructor(options: RegistryOptions, ports: EndpointPorts & ActivationPorts) {
+    this.#options = options;
+    this.#ports = ports;
+  }
+
+  find(activationId: ActivationId): HostedActivation | undefined {
+    return this.#activations.get(activationId);
+  }
+
+  async adopt(request: AdoptRequest): Promise<void> {
+    const { activationId } = request;
+    await this.#adopting.get(activationId)?.catch(() => undefined); // its own caller is told
+    const adopting = this.#adopt(request);
+    this.#adopting.set(activationId, adopting);
+    try {
+      await adopting;
+    } finally {
+      if (this.#adopting.get(activationId) === adopting) this.#adopting.delete(activationId);
+    }
+  }
+
+  async rekey({ from, to, activationSecret }: RekeyRequest): Promise<void> {
+    const activation = this.#activations.get(from);
+    if (activation === undefined) {
+      await this.#require(to).verify(); // repeated after it was done
+      return;
+    }
+    this.#activations.delete(from);
+    try {
+      await activation.rekey(to, activationSecret);
+    } catch (error) {
+      this.#activations.set(from, activation);
+      throw error;
+    }
+    this.#activations.set(to, activation);
+    this.#ports.audit.record("bridge/rekeyed", { from, to });
+  }
+
+  async quiesce(activationId: ActivationId, limitMs: number): Promise<boolean> {
+    const activation = this.#require(activationId);
+    const settled = await activation.settle(limitMs);
+    let synced = false;
+    const sync = activation.pool
+      .use((guest) => guest.sync())
+      .then(() => {
+        synced = true;
+      });
+    await withinLimit(this.#ports.clock, syncLimitMs, sync);
+    if (!synced) throw new SpaceError("deadline/passed", { what: "sync", limitMs: syncLimitMs });
+    return settled;
+  }
+
+  async release(activationId: ActivationId): Promise<void> {
+    await this.#adopting.get(activationId)?.catch(() => undefined); // its own caller is told
+    const activation = this.#activations.get(activationId);
+    if (activation === undefined) return;
+    this.#activations.delete(activationId);
+    activation.close();
+    this.#ports.audit.record("bridge/released", { activationId });
+  }
+
+  list(): Promise<readonly ActivationId[]> {
+    return Promise.resolve([...this.#activations.keys()]);
+  }
+
+  /** Ends every activation. */
+  close(): void {
+    for (const activation of this.#activations.values()) activation.close();
+    this.#activations.clear();
+  }
+
+  async #adopt(request: AdoptRequest): Promise<void> {
+    const { activationId, sandboxId } = request;
+    const known = this.#activations.get(activationId);
+    if (known !== undefined) {
+      if (!sameEndpoint(known, request))
+        throw new SpaceError("endpoint/mismatch", { problem: "adopted otherwise" });
+      await known.verify();
+      known.facts = this.#facts(request);
+      return;
+    }
+    const { socketPath, guest, activationSecret: secret } = request;
+    const endpoint = new GuestEndpoint({ activationId, secret, socketPath, guest }, this.#ports);
+    const activation = new HostedActivation(this.#facts(request), endpoint, this.#ports);
+    try {
+      await activation.verify();
+    } catch (error) {
+      activation.close();
+      throw error;
+    }
+    this.#activations.set(activationId, activation);
+    this.#ports.audit.record("bridge/adopted", { activationId, sandboxId });
+  }
+
+  /** What E2B's variables say is fact: they win over what the sandbox was created with. */
+  #facts({ sandboxId, template, variables }: AdoptRequest): SandboxFacts {
+    const own = { E2B_SANDBOX: "true", E2B_SANDBOX_ID: sandboxId, E2B_TEMPLATE_ID: template };
+    return { sandboxId, template, variables: { ...variables, ...own }, ...this.#options };
+  }
+
+  #require(activationId: ActivationId): HostedActivation {
+    const activation = this.#activations.get(activationId);
+    if (activation === undefined) throw new SpaceError("endpoint/unverifiable", { problem: "not adopted" });
+    return activation;
+  }
+}
+
+function sameEndpoint({ endpoint }: HostedActivation, request: AdoptRequest): boolean {
+  const { socketPath, guest, secret } = endpoint.identity;
+  return (
+    socketPath === request.socketPath &&
+    guest.pid === request.guest.pid &&
+    guest.startTime === request.guest.startTime &&
+    Buffer.from(secret.reveal()).equals(request.activationSecret.reveal())
+  );
+}

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import type { ActivationId, Clock, Random, SandboxId, Secret } from "@space/model";
+import { type GuestCredentials, GuestPool } from "@space/spaced-guest";
+import { EnvdError } from "./envd-error.ts";
+import type { Exchange } from "./exchange.ts";
+import type { GuestEndpoint } from "./guest-endpoint.ts";
+import { GuestUsers } from "./guest-users.ts";
+import type { HostedProcess } from "./hosted-process.ts";
+import { MemoryBudget } from "./memory-budget.ts";
+import { ProcessTable } from "./process-table.ts";
+
+/** Operations of one sandbox that may be under way. */
+const exchangeLimit = 2_000;
+/** Connections lent to operations at once; processes and port connections have their own limits. */
+const pooledConnections = 32;
+/** Port connections open at once. */
+const dialLimit = 1_000;
+const requestMemoryBytes = 64 * 1024 * 1024;
+/** Longest wait for the guest to let go of a process's old connection. */
+const detachLimitMs = 5_000;
+
+/** What the worker says of the sandbox behind an activation. */
+export interface SandboxFacts {
+  readonly sandboxId: SandboxId;
+  readonly template: string;
+  /** Sandbox-wide variables, E2B's own included. */
+  readonly variables: Readonly<Record<string, string>>;
+  readonly defaultUser: string;
+  readonly workdir: string;
+}
+
+export interface ActivationPorts {
+  readonly clock: Clock;
+  readonly random: Random;
+}
+
+/**
+ * One activation that this process serves: its guest's verified connections, processes and users, and the operations
+ * under way. Nothing of it is shared with another activation.
+ */
+export class HostedActivation {
+  facts: SandboxFacts;
+  readonly ports: ActivationPorts;
+  readonly users: GuestUsers;
+  readonly processes: ProcessTable;
+  readonly requestMemory: MemoryBudget = new MemoryBudget(requestMemoryBytes);
+  readonly #exchanges = new Set<Exchange>();
+  readonly #short = new Set<Exchange>();
+  readonly #idleWaiters: (() => void)[] = [];
+  #endpoint: GuestEndpoint;
+  #pool: GuestPool;
+  #dials = 0;
+
+  constructor(facts: SandboxFacts, endpoint: GuestEndpoint, ports: ActivationPorts) {
+    this.facts = facts;
+    this.ports = ports;
+    this.#endpoint = endpoint;
+    this.#pool = newPool(endpoint);
+    this.users = new GuestUsers(this.#pool, ports.clock);
+    this.processes = new ProcessTable(ports.clock, () => this.users.forget());
+  }
+
+  get id(): ActivationId {
+    return this.#endpoint.identity.activationId;
+  }
+
+  get endpoint(): GuestEndpoint {
+    return this.#endpoint;
+  }
+
+  get pool(): GuestPool {
+    return this.#pool;
+  }
+
+  /** R-19: makes every check on a new connection, before anything is served and again when a daemon re-adopts it. */
+  async verify(): Promise<void> {
+    (await this.#endpoint.open()).destroy();
+    void this.#pool.warm();
+    this.users.table().catch(() => undefined); // only read ahead: whoever needs the users meets the error himself
+  }
+
+  /** Takes note of an operation. `short` ones are waited for by `settle`. Throws `resource_exhausted`. */
+  enter(exchange: Exchange, short: boolean): void {
+    if (this.#exchanges.size >= exchangeLimit) {
+      throw new EnvdError("resource_exhausted", "too many operations are under way in this sandbox");
+    }
+    this.#exchanges.add(exchange);
+    if (short) this.#short.add(exchange);
+    exchange.onOver(() => {
+      this.#exchanges.delete(exchange);
+      if (!this.#short.delete(exchange) || this.#short.size > 0) return;
+      for (const resolve of this.#idleWaiters.splice(0)) resolve();
+    });
+  }
+
+  /** Counts a port connection; the returned function ends it. Throws `resource_exhausted`. */
+  enterDial(): () => void {
+    if (this.#dials >= dialLimit) {
+      throw new EnvdError("resource_exhausted", "too many connections to this sandbox's ports");
+    }
+    this.#dials += 1;
+    return () => {
+      this.#dials -= 1;
+    };
+  }
+
+  /** Waits for short operations to end; those that have not by then are cut, and it resolves with false. */
+  async settle(limitMs: number): Promise<boolean> {
+    if (this.#short.size === 0) return true;
+    await withinLimit(
+      this.ports.clock,
+      limitMs,
+      new Promise<void>((resolve) => this.#idleWaiters.push(resolve)),
+    );
+    const late = [...this.#short];
+    for (const exchange of late) exchange.reset("quiesced");
+    return late.length === 0;
+  }
+
+  /**
+   * The guest, and every process in it, goes on under another id. Streams end. When the guest has the new name already
+   * (an earlier attempt's answer was lost) only this side changes.
+   */
+  async rekey(to: ActivationId, secret: Secret<Uint8Array>): Promise<void> {
+    this.#resetAll("rekeyed");
+    const running = this.processes.list();
+    const next = this.#endpoint.renamed(to, secret);
+    const detached = running.map((process) => process.expectRekey());
+    await renameGuest(this.#endpoint, next);
+    this.#pool.close();
+    this.#endpoint = next;
+    this.#pool = newPool(next);
+    this.users.replacePool(this.#pool);
+    await withinLimit(this.ports.clock, detachLimitMs, Promise.all(detached));
+    await Promise.all(running.map((process) => this.#reattach(process)));
+  }
+
+  /** Ends every stream, process and connection. */
+  close(): void {
+    this.#resetAll("released");
+    this.processes.clear();
+    this.#pool.close();
+  }
+
+  async #reattach(process: HostedProcess): Promise<void> {
+    try {
+      const connection = await this.#pool.detach();
+      process.started(await connection.attach(process.pid, process.handlers));
+    } catch {
+      process.abandon(); // the guest does not have it any more: for its callers it is lost
+    }
+  }
+
+  #resetAll(reason: string): void {
+    for (const exchange of [...this.#exchanges]) exchange.reset(reason);
+  }
+}
+
+function newPool(endpoint: GuestEndpoint): GuestPool {
+  return new GuestPool({ open: () => endpoint.open(), maxConnections: pooledConnections });
+}
+
+function credentials({ identity }: GuestEndpoint): GuestCredentials {
+  return { activationId: identity.activationId, secret: identity.secret.reveal() };
+}
+
+async function renameGuest(from: GuestEndpoint, to: GuestEndpoint): Promise<void> {
+  let connection: Awaited<ReturnType<GuestEndpoint["open"]>>;
+  try {
+    connection = await from.open();
+  } catch (error) {
+    try {
+      (await to.open()).destroy();
+      return;
+    } catch {
+      throw error; // it has neither name: the first refusal says why
+    }
+  }
+  try {
+    await connection.rekey(credentials(from), credentials(to));
+  } finally {
+    connection.destroy();
+  }
+}
+
+/** Waits for the work, but no longer than the limit. */
+export function withinLimit(clock: Clock, limitMs: number, work: Promise<unknown>): Promise<void> {
+  return new Promise((resolve) => {
+    const cancel = clock.after(limitMs, resolve);
+    const done = (): void => {
+      cancel();
+      resolve();
+    };
+    work.then(done, done);
+  });
+}

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import type { Clock } from "@space/model";
+import type { GuestProcess, ProcessExit, ProcessHandlers } from "@space/spaced-guest";
+import { EnvdError } from "./envd-error.ts";
+import type { MessageCodec } from "./message-codec.ts";
+import { dataEvent, endEvent, type OutputKind, startEvent } from "./process-events.ts";
+import { ProcessInputQueue } from "./process-input.ts";
+import type { Subscriber } from "./subscriber.ts";
+
+/** A reader that takes nothing for this long while others could go on is ended. */
+export const stallLimitMs = 30_000;
+/** Readers of one process. */
+const subscriberLimit = 32;
+const sigkill = 9;
+
+/** What a process was started with, as `List` shows it. */
+export interface ProcessDescription {
+  readonly cmd: string;
+  readonly args: readonly string[];
+  readonly envs: Readonly<Record<string, string>>;
+  readonly cwd: string | undefined;
+  readonly tag: string | undefined;
+  readonly terminal: boolean;
+  /** Whether anything can be written to it. */
+  readonly stdin: boolean;
+}
+
+/** How a process is over: it ended, or its guest is gone and nobody knows. */
+export type ProcessOutcome =
+  | { readonly kind: "ended"; readonly exit: ProcessExit }
+  | { readonly kind: "lost" };
+
+type State =
+  /** The guest has not said STARTED, or nobody has taken note of it: events wait. */
+  | { readonly kind: "starting"; readonly early: (() => void)[] }
+  | { readonly kind: "running"; readonly process: GuestProcess }
+  /** Its connection ended with a rekey and it has not been taken over yet. */
+  | { readonly kind: "detached" }
+  | ProcessOutcome;
+
+/**
+ * A process in the guest and its readers. All readers get the same events; the slowest sets the pace, back to the
+ * process itself, unless it takes nothing at all while others wait: then it is ended. Output that nobody reads is
+ * dropped. The process lives on without readers.
+ */
+export class HostedProcess {
+  readonly description: ProcessDescription;
+  readonly handlers: ProcessHandlers;
+  readonly input: ProcessInputQueue = new ProcessInputQueue(() => this.#running);
+  readonly #clock: Clock;
+  readonly #onOver: (process: HostedProcess, outcome: ProcessOutcome) => void;
+  readonly #subscribers = new Set<Subscriber>();
+  readonly #endWaiters = new Set<() => void>();
+  readonly #overListeners: (() => void)[] = [];
+  #state: State = { kind: "starting", early: [] };
+  #pid = 0;
+  #paused = false;
+  /** Read on whatever the readers do: the end must be seen. */
+  #draining = false;
+  #expectingRekey = false;
+  #cancelStallTimer: (() => void) | undefined;
+
+  constructor(
+    description: ProcessDescription,
+    clock: Clock,
+    onOver: (process: HostedProcess, outcome: ProcessOutcome) => void,
+  ) {
+    this.description = description;
+    this.#clock = clock;
+    this.#onOver = onOver;
+    this.handlers = {
+      onStdout: (chunk) => this.#whenStarted(() => this.#output("stdout", chunk)),
+      onStderr: (chunk) => this.#whenStarted(() => this.#output("stderr", chunk)),
+      onPty: (chunk) => this.#whenStarted(() => this.#output("pty", chunk)),
+      onStdinDrain: () => this.input.resume(),
+      onExit: (exit) => this.#whenStarted(() => this.#finish({ kind: "ended", exit })),
+      onLost: () => this.#whenStarted(() => this.#lost()),
+    };
+  }
+
+  get pid(): number {
+    return this.#pid;
+  }
+
+  /** The guest runs it (anew, after a rekey). The first reader gets everything, the events that came meanwhile too. */
+  started(process: GuestProcess, first?: Subscriber): void {
+    if (this.#over) return;
+    const early = this.#state.kind === "starting" ? this.#state.early : [];
+    this.#pid = process.pid;
+    this.#state = { kind: "running", process };
+    this.#expectingRekey = false;
+    this.#draining = false;
+    this.#paused = false;
+    if (first !== undefined) this.subscribe(first);
+    for (const event of early) event();
+  }
+
+  /** Adds a reader; it is told the pid and then everything from now on. Throws `resource_exhausted`. */
+  subscribe(subscriber: Subscriber): void {
+    if (this.#subscribers.size >= subscriberLimit) {
+      throw new EnvdError("resource_exhausted", "the process has too many readers");
+    }
+    const { stream } = subscriber;
+    this.#subscribers.add(subscriber);
+    stream.listenForDrain(() => this.#updateFlow());
+    stream.onOver(() => {
+      this.#subscribers.delete(subscriber);
+      this.#updateFlow();
+    });
+    subscriber.push(startEvent(stream.codec, this.#pid));
+  }
+
+  /** Calls back when the process is over; at once when it is. */
+  onceOver(listener: () => void): void {
+    if (this.#over) listener();
+    else this.#overListeners.push(listener);
+  }
+
+  signal(signal: number): void {
+    this.#running?.signal(signal);
+  }
+
+  resize(cols: number, rows: number): void {
+    this.#running?.resize(cols, rows);
+  }
+
+  /** Kills it and resolves when it is gone and reaped, or its guest is lost. */
+  kill(): Promise<void> {
+    const process = this.#running;
+    if (process === undefined) return Promise.resolve();
+    this.#draining = true;
+    this.#updateFlow();
+    process.signal(sigkill);
+    return new Promise((resolve) => this.#endWaiters.add(resolve));
+  }
+
+  /** A rekey is about to end its connection: that is no loss. Resolves when it has, or when the process is over. */
+  expectRekey(): Promise<void> {
+    if (this.#running === undefined) return Promise.resolve();
+    this.#expectingRekey = true;
+    this.#draining = true;
+    this.#updateFlow();
+    return new Promise((resolve) => this.#endWaiters.add(resolve));
+  }
+
+  /** Closes its connection: the guest kills it. */
+  abandon(): void {
+    this.#expectingRekey = false;
+    const process = this.#running;
+    if (process !== undefined) process.destroy();
+    this.#finish({ kind: "lost" });
+  }
+
+  get #over(): boolean {
+    return this.#state.kind === "ended" || this.#state.kind === "lost";
+  }
+
+  get #running(): GuestProcess | undefined {
+    return this.#state.kind === "running" ? this.#state.process : undefined;
+  }
+
+  #whenStarted(event: () => void): void {
+    if (this.#state.kind === "starting") this.#state.early.push(event);
+    else event();
+  }
+
+  #output(kind: OutputKind, chunk: Buffer): void {
+    const encoded: Partial<Record<MessageCodec, Buffer>> = {};
+    for (const subscriber of this.#subscribers) {
+      const { codec } = subscriber.stream;
+      const framed = encoded[codec] ?? dataEvent(codec, kind, chunk);
+      encoded[codec] = framed;
+      subscriber.push(framed);
+    }
+    this.#updateFlow();
+  }
+
+  #updateFlow(): void {
+    const blocked = [...this.#subscribers].filter(({ stream }) => stream.blocked);
+    const pause = blocked.length > 0 && !this.#draining;
+    if (!pause || blocked.length === this.#subscribers.size) this.#disarmStallTimer();
+    else this.#armStallTimer(stallLimitMs - Math.max(...blocked.map(({ blockedMs }) => blockedMs)));
+    if (pause === this.#paused) return;
+    this.#paused = pause;
+    if (pause) this.#running?.pause();
+    else this.#running?.resume();
+  }
+
+  #armStallTimer(delayMs: number): void {
+    this.#cancelStallTimer ??= this.#clock.after(Math.max(0, delayMs), () => {
+      this.#cancelStallTimer = undefined;
+      for (const subscriber of this.#subscribers) if (subscriber.blockedMs >= stallLimitMs) subscriber.cut();
+      this.#updateFlow();
+    });
+  }
+
+  #disarmStallTimer(): void {
+    this.#cancelStallTimer?.();
+    this.#cancelStallTimer = undefined;
+  }
+
+  #lost(): void {
+    if (!this.#expectingRekey) return this.#finish({ kind: "lost" });
+    this.#state = { kind: "detached" };
+    this.#wakeWaiters();
+  }
+
+  #wakeWaiters(): void {
+    this.input.resume();
+    for (const resolve of this.#endWaiters) resolve();
+    this.#endWaiters.clear();
+  }
+
+  #finish(outcome: ProcessOutcome): void {
+    if (this.#over) return;
+    this.#state = outcome;
+    this.#disarmStallTimer();
+    const subscribers = [...this.#subscribers];
+    this.#subscribers.clear();
+    for (const { stream } of subscribers) {
+      if (outcome.kind === "lost") stream.reset("guest lost");
+      else {
+        stream.send(endEvent(stream.codec, outcome.exit));
+        stream.end();
+      }
+    }
+    this.#wakeWaiters();
+    for (const listener of this.#overListeners.splice(0)) listener();
+    this.#onOver(this, outcome);
+  }
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import type { GuestProcess } from "@space/spaced-guest";
+import { EnvdError } from "./envd-error.ts";
+import { CallerGone } from "./request-body.ts";
+
+/** Inputs that may wait for a process to take earlier ones. */
+const waitingLimit = 64;
+
+/** Who sends an input: when he has gone before its turn, it is not written. */
+export interface InputSender {
+  readonly gone: boolean;
+}
+
+/**
+ * What callers write to one process, in the order of their calls. Each resolves when the process has taken its bytes or
+ * the window holds them, so that a process that does not read holds its callers and not the bridge's memory.
+ */
+export class ProcessInputQueue {
+  readonly #target: () => GuestProcess | undefined;
+  #tail: Promise<void> = Promise.resolve();
+  #waiting = 0;
+  #closed = false;
+  #resumeWriter: (() => void) | undefined;
+
+  /** `target` is the process while it runs. */
+  constructor(target: () => GuestProcess | undefined) {
+    this.#target = target;
+  }
+
+  async write(bytes: Uint8Array, sender: InputSender): Promise<void> {
+    if (this.#closed) throw new EnvdError("internal", "stdin is closed");
+    if (this.#waiting >= waitingLimit) {
+      throw new EnvdError("resource_exhausted", "too many inputs wait for this process");
+    }
+    this.#waiting += 1;
+    const written = this.#tail.then(() => this.#writeNow(bytes, sender));
+    this.#tail = written.catch(() => undefined); // each caller is told of his own failure
+    try {
+      await written;
+    } finally {
+      this.#waiting -= 1;
+    }
+  }
+
+  /** The end of input, after what was written before. */
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#tail = this.#tail.then(() => this.#target()?.closeStdin());
+  }
+
+  /** The process has room again, or is no more. */
+  resume(): void {
+    this.#resumeWriter?.();
+    this.#resumeWriter = undefined;
+  }
+
+  async #writeNow(bytes: Uint8Array, sender: InputSender): Promise<void> {
+    if (sender.gone) throw new CallerGone();
+    const process = this.#target();
+    if (process === undefined) throw new EnvdError("not_found", "the process has ended");
+    if (process.writeStdin(bytes)) return;
+    await new Promise<void>((resolve) => {
+      this.#resumeWriter = resolve;
+    });
+  }
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import type { Duplex } from "node:stream";
+import type { Exchange } from "./exchange.ts";
+
+/**
+ * Passes bytes both ways between an exchange (whose head has been sent) and a connection, each at the other's pace; the
+ * end of one direction is passed on, and a break of either side breaks the other. Resolves when both are over.
+ */
+export function relayBytes(exchange: Exchange, socket: Duplex): Promise<void> {
+  let ended = false;
+  exchange.listenForDrain(() => socket.resume());
+  exchange.onOver(() => {
+    if (exchange.gone) socket.destroy();
+  });
+  socket.on("data", (chunk: Buffer) => {
+    if (!exchange.write(chunk)) socket.pause();
+  });
+  socket.on("end", () => {
+    ended = true;
+    exchange.endSending();
+  });
+  socket.on("error", () => exchange.reset("guest closed"));
+  sendBody(exchange, socket).catch(() => socket.destroy()); // the caller has gone
+  return new Promise((resolve) => {
+    socket.once("close", () => {
+      if (ended) exchange.end();
+      else exchange.reset("guest closed");
+      resolve();
+    });
+  });
+}
+
+/** What a body can be written to. */
+export interface BodySink {
+  write(chunk: Buffer): boolean;
+  end(): void;
+  once(event: "drain" | "close", listener: () => void): void;
+}
+
+/** Passes the request's body on, at the sink's pace. Rejects with `CallerGone`. */
+export async function sendBody({ body }: Exchange, sink: BodySink): Promise<void> {
+  for (let chunk = await body.next(); chunk !== undefined; chunk = await body.next()) {
+    if (sink.write(chunk)) continue;
+    await new Promise<void>((resolve) => {
+      sink.once("drain", resolve);
+      sink.once("close", resolve);
+    });
+  }
+  sink.end();
+}

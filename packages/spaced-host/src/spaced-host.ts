@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import type { Duplex } from "node:stream";
+import { type AuditSink, type Clock, isSpaceError, type Random } from "@space/model";
+import {
+  decodeJson,
+  FrameLink,
+  hostControlHandlers,
+  type LinkStream,
+  parseHostOperationHead,
+  type RpcHandler,
+  rpcMethod,
+  type StreamHandlers,
+  serveRpc,
+} from "@space/wire";
+import { ActivationRegistry } from "./activation-registry.ts";
+import { type DaemonEvidence, type DaemonRule, judgeDaemon } from "./daemon-gate.ts";
+import { Exchange } from "./exchange.ts";
+import type { GuestConnector } from "./guest-endpoint.ts";
+import { answerJson } from "./json-answer.ts";
+import { serveOperation } from "./serve-operation.ts";
+
+export const defaultOrphanLimitMs = 120_000;
+
+export interface SpacedHostOptions {
+  /** Who may command this process (R-19). */
+  readonly daemon: DaemonRule;
+  /** How long sandboxes live on without a daemon. Default 120 s. */
+  readonly orphanLimitMs?: number;
+  readonly defaultUser?: string;
+  readonly workdir?: string;
+}
+
+export interface SpacedHostPorts {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly connectGuest: GuestConnector;
+  readonly audit: AuditSink;
+  /** No daemon has come for the whole orphan limit: the process should end, and with it everything it serves. */
+  readonly onOrphaned: () => void;
+}
+
+/** The bridge: serves the guests of one worker to that worker's daemon, and outlives it. */
+export interface SpacedHost {
+  /**
+   * Takes over a connection of the daemon, whose process `peer` describes (undefined: it could not be read). An earlier
+   * daemon's link ends. Throws `endpoint/mismatch` or `endpoint/unverifiable` and closes the socket, of which nothing has
+   * been read, when it is not the daemon.
+   */
+  serve(socket: Duplex, peer: DaemonEvidence | undefined): void;
+  /** Ends the link, every stream and every process. */
+  close(): void;
+}
+
+const rpcBeginning = Buffer.from('{"rpc":');
+
+export function createSpacedHost(options: SpacedHostOptions, ports: SpacedHostPorts): SpacedHost {
+  const { defaultUser = "user", workdir = "/home/user", orphanLimitMs = defaultOrphanLimitMs } = options;
+  const registry = new ActivationRegistry({ defaultUser, workdir }, ports);
+  const commands = hostControlHandlers(registry);
+  const onOpen = (stream: LinkStream, head: Buffer): StreamHandlers => open(stream, head, registry, commands);
+  let link: FrameLink | undefined;
+  const orphaned = (): void => {
+    ports.audit.record("bridge/orphaned", { limitMs: orphanLimitMs });
+    ports.onOrphaned();
+  };
+  let cancelOrphanTimer = ports.clock.after(orphanLimitMs, orphaned);
+
+  return {
+    serve(socket, peer) {
+      admit(socket, peer, options.daemon, ports.audit);
+      cancelOrphanTimer();
+      const previous = link;
+      const current: FrameLink = new FrameLink(socket, {
+        dialled: false,
+        onOpen,
+        onClose: () => {
+          if (link !== current) return;
+          link = undefined;
+          cancelOrphanTimer = ports.clock.after(orphanLimitMs, orphaned);
+        },
+      });
+      link = current;
+      previous?.destroy(undefined);
+    },
+    close() {
+      cancelOrphanTimer();
+      const last = link;
+      link = undefined;
+      last?.destroy(undefined);
+      registry.close();
+    },
+  };
+}
+
+/** R-19: the gate stays shut, and the socket unread, until the peer is verified. */
+function admit(socket: Duplex, peer: DaemonEvidence | undefined, rule: DaemonRule, audit: AuditSink): void {
+  try {
+    judgeDaemon(peer, rule);
+  } catch (error) {
+    socket.destroy();
+    if (isSpaceError(error, "endpoint/mismatch") || isSpaceError(error, "endpoint/unverifiable")) {
+      audit.record("bridge/daemon-refused", { problem: error.details.problem });
+    }
+    throw error;
+  }
+  audit.record("bridge/daemon-accepted", { pid: peer?.pid ?? 0 });
+}
+
+function open(
+  stream: LinkStream,
+  head: Buffer,
+  registry: ActivationRegistry,
+  commands: ReadonlyMap<string, RpcHandler>,
+): StreamHandlers {
+  try {
+    if (head.subarray(0, rpcBeginning.length).equals(rpcBeginning)) return command(stream, head, commands);
+    return operation(stream, head, registry);
+  } catch {
+    stream.reset("bad head");
+    return { onData: () => undefined, onEnd: () => undefined, onReset: () => undefined };
+  }
+}
+
+function command(
+  stream: LinkStream,
+  head: Buffer,
+  commands: ReadonlyMap<string, RpcHandler>,
+): StreamHandlers {
+  const value = decodeJson(head.toString("utf8"));
+  const rpc = rpcMethod(value) ?? "";
+  const params = typeof value === "object" && value !== null && "params" in value ? value.params : undefined;
+  return serveRpc(stream, { rpc, params }, commands);
+}
+
+function operation(stream: LinkStream, head: Buffer, registry: ActivationRegistry): StreamHandlers {
+  const exchange = new Exchange(stream, parseHostOperationHead(JSON.parse(head.toString("utf8"))));
+  const activation = registry.find(exchange.head.activation);
+  if (activation === undefined) {
+    answerJson(exchange, 503, { code: 503, message: "The sandbox is not served here at present" });
+  } else serveOperation(activation, exchange);
+  return exchange;
+}
