@@ -37,7 +37,7 @@ for (const [name, start] of [
         }
       }
       assert.equal(api.heard.length, 18);
-      assert(api.heard.every((event) => event.status === 401 && event.caller === null));
+      assert(api.heard.every((event) => event.status === 401 && event.tenantId === null));
     });
 
     it("says when it is ready, to anybody", async () => {
@@ -158,6 +158,8 @@ for (const [name, start] of [
           { operation: "kill", status: 500, code: null },
         ],
       );
+      assert.equal(api.failures.length, 2);
+      assert.match(String(api.failures[1]), /secret/);
     });
 
     it("does not mind a client that goes away while its operation runs", async () => {

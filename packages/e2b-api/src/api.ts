@@ -3,6 +3,7 @@
 
 import {
   type ApiCaller,
+  type AuditSink,
   type Clock,
   type ErrorCode,
   isSpaceError,
@@ -30,32 +31,18 @@ export interface E2bApiOptions {
   /** Whether the system can serve; what `GET /health` says. */
   readonly ready?: () => boolean;
   readonly limits?: Partial<ApiLimits>;
-  /** Hears of each request once, when its answer is known. Must not throw. */
-  readonly audit?: (event: ApiAuditEvent) => void;
-}
-
-/** Who asked for what, and how it ended. Holds no secret and nothing of a body. */
-export interface ApiAuditEvent {
-  readonly event: "api.answered";
-  /** The operation's name, or what kind of request it was. */
-  readonly operation: string;
-  /** Null until the key has proved it. */
-  readonly caller: ApiCaller | null;
-  /** As the path wrote it, at most 64 characters; empty when it named none. */
-  readonly sandboxId: string;
-  /** 0 when the client went away before its answer. */
-  readonly status: number;
-  readonly durationMs: number;
-  /** Why it failed, with its cause; for the log, never for the caller. */
-  readonly failure: unknown;
-  readonly code: ErrorCode | null;
+  /** Hears of each request once, when its answer is known. */
+  readonly audit?: AuditSink;
+  /** Hears why a request failed, with the cause, where that is our fault or may pass: for the log. Must not throw. */
+  readonly failed?: (failure: unknown) => void;
 }
 
 export type E2bApi = (request: ApiRequest, response: ApiResponse) => void;
 
 interface Ports extends OperationPorts {
   readonly ready: () => boolean;
-  readonly audit: (event: ApiAuditEvent) => void;
+  readonly audit: AuditSink;
+  readonly failed: (failure: unknown) => void;
 }
 
 /**
@@ -72,7 +59,8 @@ export function createE2bApi(options: E2bApiOptions): E2bApi {
     schemas: bodySchemas(limits),
     views: { domain: options.domain, envdVersion: options.envdVersion },
     ready: options.ready ?? (() => true),
-    audit: options.audit ?? (() => undefined),
+    audit: options.audit ?? { record: () => undefined },
+    failed: options.failed ?? (() => undefined),
   };
   return (request, response) => {
     const exchange = { request, response, ...parseTarget(request.url ?? "/") };
@@ -92,34 +80,33 @@ interface Progress {
   operation: string;
   caller: ApiCaller | null;
   sandboxId: string;
-  failure: unknown;
+  code: ErrorCode | null;
 }
 
 async function serve(exchange: Exchange, ports: Ports): Promise<void> {
   const { request, response } = exchange;
-  const startedMs = ports.clock.monotonicMs();
-  const progress: Progress = { operation: "unknown", caller: null, sandboxId: "", failure: null };
+  const progress: Progress = { operation: "unknown", caller: null, sandboxId: "", code: null };
   let answer: Answer | undefined;
   try {
     answer = await answerTo(exchange, progress, ports);
   } catch (failure) {
-    progress.failure = failure;
+    progress.code = isSpaceError(failure) ? failure.code : null;
     answer = refusalOf(failure);
+    if (answer.status >= 500) ports.failed(failure);
   }
-  if (answer !== undefined) {
-    response.on("error", () => undefined); // the client is gone; `close` follows
-    sendAnswer(response, answer, request.method !== "HEAD");
-    dropRest(request, response, ports);
-  }
-  const { failure } = progress;
-  ports.audit({
-    event: "api.answered",
-    ...progress,
-    sandboxId: progress.sandboxId.slice(0, 64),
+  const { operation, caller, sandboxId, code } = progress;
+  ports.audit.record("api/answered", {
+    operation,
+    tenantId: caller?.tenantId ?? null,
+    keyId: caller?.keyId ?? null,
+    sandboxId: sandboxId.slice(0, 64),
     status: answer?.status ?? 0,
-    durationMs: ports.clock.monotonicMs() - startedMs,
-    code: isSpaceError(failure) ? failure.code : null,
+    code,
   });
+  if (answer === undefined) return;
+  response.on("error", () => undefined); // the client is gone; `close` follows
+  sendAnswer(response, answer, request.method !== "HEAD");
+  dropRest(request, response, ports);
 }
 
 /** Undefined when the client went away while it was still sending. */

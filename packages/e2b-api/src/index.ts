@@ -2,6 +2,6 @@
 // Copyright 2026 The SPACE authors
 
 export type { ApiResponse } from "./answer.ts";
-export { type ApiAuditEvent, createE2bApi, type E2bApi, type E2bApiOptions } from "./api.ts";
+export { createE2bApi, type E2bApi, type E2bApiOptions } from "./api.ts";
 export type { ApiRequest } from "./body.ts";
 export { type ApiLimits, defaultLimits } from "./limits.ts";

@@ -20,9 +20,16 @@ import {
   type IncomingHttpStatusHeader,
 } from "node:http2";
 
-import { type ApiCaller, type Clock, parseTenantId, type SandboxService, SpaceError } from "@space/model";
+import {
+  type ApiCaller,
+  type AuditFields,
+  type Clock,
+  parseTenantId,
+  type SandboxService,
+  SpaceError,
+} from "@space/model";
 
-import { type ApiAuditEvent, createE2bApi, type E2bApiOptions } from "../api.ts";
+import { createE2bApi, type E2bApiOptions } from "../api.ts";
 
 const caller: ApiCaller = { tenantId: parseTenantId("ten_aaaaaaaaaaaaaaaa"), keyId: "k1" };
 export const goodKey = { "x-api-key": "e2b_00" };
@@ -84,7 +91,8 @@ export interface Running extends AsyncDisposable {
   /** Sends a DELETE; the returned function goes away from it and waits until the server has noticed. */
   readonly abandon: (path: string) => () => Promise<void>;
   readonly port: number;
-  readonly heard: ApiAuditEvent[];
+  readonly failures: unknown[];
+  readonly heard: AuditFields["api/answered"][];
   readonly clock: ReturnType<typeof stoppedClock>;
 }
 
@@ -100,20 +108,22 @@ export type Start = (service: Partial<SandboxService>, options?: Partial<E2bApiO
 
 function apiWith(service: Partial<SandboxService>, options: Partial<E2bApiOptions>) {
   const clock = stoppedClock();
-  const heard: ApiAuditEvent[] = [];
+  const heard: AuditFields["api/answered"][] = [];
+  const failures: unknown[] = [];
   const api = createE2bApi({
     service: serviceWith(service),
     domain: "space.test",
     envdVersion: "0.6.13",
     clock,
-    audit: (event) => heard.push(event),
+    audit: { record: (_name, fields) => heard.push(fields as AuditFields["api/answered"]) }, // cast: it records nothing else
+    failed: (failure) => failures.push(failure),
     ...options,
   });
-  return { api, clock, heard };
+  return { api, clock, heard, failures };
 }
 
 export const overHttp1: Start = async (service, options = {}) => {
-  const { api, clock, heard } = apiWith(service, options);
+  const { api, ...known } = apiWith(service, options);
   const server = createServer(api);
   const closed = Promise.withResolvers<void>();
   server.once("request", (request) => request.once("close", closed.resolve));
@@ -141,11 +151,11 @@ export const overHttp1: Start = async (service, options = {}) => {
     server.close();
     await once(server, "close");
   };
-  return { ask, abandon, port, heard, clock, [Symbol.asyncDispose]: stop };
+  return { ask, abandon, port, ...known, [Symbol.asyncDispose]: stop };
 };
 
 export const overHttp2: Start = async (service, options = {}) => {
-  const { api, clock, heard } = apiWith(service, options);
+  const { api, ...known } = apiWith(service, options);
   const server = createHttp2Server(api);
   const closed = Promise.withResolvers<void>();
   server.once("stream", (stream) => stream.once("close", closed.resolve));
@@ -175,7 +185,7 @@ export const overHttp2: Start = async (service, options = {}) => {
     server.close();
     await once(server, "close");
   };
-  return { ask, abandon, port, heard, clock, [Symbol.asyncDispose]: stop };
+  return { ask, abandon, port, ...known, [Symbol.asyncDispose]: stop };
 };
 
 async function textOf(stream: AsyncIterable<Buffer>): Promise<string> {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
+import type { ErrorCode } from "../errors.ts";
 import type { IdentityJson } from "../identity.ts";
-import type { ActivationId, AdmissionId, Digest, SandboxId, WorkerId } from "../ids.ts";
+import type { ActivationId, AdmissionId, Digest, SandboxId, TenantId, WorkerId } from "../ids.ts";
 import type { DenyReason, RefreshReason } from "../verdict.ts";
 
 /** Every event that the audit stream can hold, with its fields. Adding a line here is the only way to add an event. Each field is public. */
@@ -33,6 +34,18 @@ export interface AuditFields {
     readonly admission: AdmissionId;
     readonly workerId: WorkerId;
     readonly problem: string;
+  };
+  /**
+   * A request to the REST surface was answered (status 0: its client had gone). Nobody is named before the key has proved
+   * it; `sandboxId` is what the path said, at most 64 characters.
+   */
+  "api/answered": {
+    readonly operation: string;
+    readonly tenantId: TenantId | null;
+    readonly keyId: string | null;
+    readonly sandboxId: string;
+    readonly status: number;
+    readonly code: ErrorCode | null;
   };
   /** A stream was closed because its caller is no longer authorised (R-25). */
   "caller/revoked": { readonly sandboxId: SandboxId };
