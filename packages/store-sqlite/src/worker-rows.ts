@@ -19,7 +19,7 @@ import {
 /** One row as node:sqlite gives it, integers as bigints. */
 export type Row = Record<string, SQLOutputValue>;
 
-const phases: readonly ActivationPhase[] = ["running", "pausing", "snapshotted", "kept"];
+const phases: readonly ActivationPhase[] = ["running", "pausing", "frozen", "snapshotted", "kept"];
 
 export function recordToRow(record: RuntimeRecord): Record<string, string | bigint> {
   const { identity } = record;

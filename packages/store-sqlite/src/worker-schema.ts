@@ -65,7 +65,7 @@ CREATE TABLE IF NOT EXISTS activation (
   sandbox_id TEXT NOT NULL,
   generation INTEGER NOT NULL CHECK (generation >= 1),
   identity TEXT NOT NULL,
-  phase TEXT NOT NULL CONSTRAINT known_phase CHECK (phase IN ('running', 'pausing', 'snapshotted', 'kept')),
+  phase TEXT NOT NULL CONSTRAINT known_phase CHECK (phase IN ('running', 'pausing', 'frozen', 'snapshotted', 'kept')),
   started_as TEXT NOT NULL CONSTRAINT one_activation_per_process UNIQUE,
   private_key TEXT NOT NULL,
   public_key TEXT NOT NULL,

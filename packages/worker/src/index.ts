@@ -1,3 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
-export {};
+
+export { createWorker } from "./create-worker.ts";
+export { defaultWorkerLimits, type WorkerLimits } from "./limits.ts";
+export type {
+  AdmissionCheck,
+  AdmissionRequest,
+  HostConnector,
+  WorkerPorts,
+  WorkerStore,
+} from "./ports.ts";
+export type { Worker, WorkerOptions, WorkerStats } from "./worker.ts";

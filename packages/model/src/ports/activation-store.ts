@@ -7,10 +7,10 @@ import type { Secret } from "../secret.ts";
 import type { EndpointEvidence } from "./substrate.ts";
 
 /**
- * What a runtime process does now. `pausing`: not admitting, perhaps frozen. `snapshotted`: frozen, and its snapshot is
- * whole. `kept`: retired, frozen, waiting to go on as another activation.
+ * What a runtime process does now. `pausing`: not admitting, perhaps frozen already. `frozen`: flushed and frozen.
+ * `snapshotted`: frozen, and its snapshot is whole. `kept`: retired, frozen, waiting to go on as another activation.
  */
-export type ActivationPhase = "running" | "pausing" | "snapshotted" | "kept";
+export type ActivationPhase = "running" | "pausing" | "frozen" | "snapshotted" | "kept";
 
 /** What a worker must not forget of a runtime process that it started. Private to the worker. */
 export interface ActivationRecord {

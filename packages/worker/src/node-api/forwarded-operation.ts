@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import type { AdmissionId, SandboxId } from "@space/model";
+import {
+  type LinkStream,
+  parseAnswerHead,
+  type ResetReason,
+  resetReason,
+  type StreamHandlers,
+} from "@space/wire";
+import type { LeasedStream, OpenStreams } from "../sbx-manager/open-streams.ts";
+import { admittedHead, failureHead } from "./answers.ts";
+
+const badGateway = 502;
+/** What the bridge may say as the reason of a reset. */
+const resetWord = /^[a-z][a-z/-]{0,63}$/;
+
+export interface ForwardedFacts {
+  readonly admission: AdmissionId;
+  readonly sandboxId: SandboxId;
+  /** Whether it ends by itself soon. */
+  readonly isShort: boolean;
+}
+
+/**
+ * One admitted operation between its gateway and the bridge: bytes both ways under each side's own flow control, each
+ * direction ended apart, until both have ended, one side resets, or its epoch ends. It is the handler of the gateway's
+ * stream; {@link bridgeSide} is the handler of the other.
+ */
+export class ForwardedOperation implements StreamHandlers, LeasedStream {
+  readonly isShort: boolean;
+  readonly bridgeSide: StreamHandlers;
+  readonly #facts: ForwardedFacts;
+  readonly #gateway: LinkStream;
+  readonly #streams: OpenStreams;
+  #bridge: LinkStream | undefined;
+  /** Bytes of the gateway's that the bridge has no room for yet, and the other way. */
+  #heldFromGateway = 0;
+  #heldFromBridge = 0;
+  #gatewayEnded = false;
+  #bridgeEnded = false;
+
+  /** Registers the stream under the lease of its sandbox's epoch. */
+  constructor(facts: ForwardedFacts, gateway: LinkStream, streams: OpenStreams) {
+    this.#facts = facts;
+    this.#gateway = gateway;
+    this.#streams = streams;
+    this.isShort = facts.isShort;
+    this.bridgeSide = new BridgeSide(this);
+    streams.register(facts.sandboxId, this);
+  }
+
+  forwardTo(bridge: LinkStream): void {
+    this.#bridge = bridge;
+  }
+
+  /** From the gateway. */
+  onData(chunk: Buffer): void {
+    if (this.#bridge === undefined || this.#bridge.send(chunk)) this.#gateway.consumed(chunk.length);
+    else this.#heldFromGateway += chunk.length;
+  }
+
+  onEnd(): void {
+    this.#bridge?.end();
+    this.#gatewayEnded = true;
+    this.#leaveIfOver();
+  }
+
+  onReset(): void {
+    this.#bridge?.reset(resetReason.cancelled);
+    this.#leave();
+  }
+
+  onDrain(): void {
+    const bytes = this.#heldFromBridge;
+    this.#heldFromBridge = 0;
+    if (bytes > 0) this.#bridge?.consumed(bytes);
+  }
+
+  answer(head: Buffer): void {
+    try {
+      const answer = parseAnswerHead(JSON.parse(head.toString("utf8")));
+      if (answer.portClosed === true) this.fail("sandbox/port-closed", badGateway);
+      else this.#gateway.sendHead(admittedHead(answer, this.#facts.admission), false);
+    } catch {
+      this.cut(resetReason.protocol); // the bridge is ours, but what it relays comes from a guest
+      this.#leave();
+    }
+  }
+
+  /** The worker answers in the guest's place; nothing more is forwarded either way. */
+  fail(code: "sandbox/port-closed" | "endpoint/unverifiable", status: number): void {
+    this.#gateway.sendHead(failureHead(status, code, this.#facts.admission), true);
+    this.#bridge?.reset(resetReason.cancelled);
+    this.#leave();
+  }
+
+  bridgeData(chunk: Buffer): void {
+    if (this.#gateway.send(chunk)) this.#bridge?.consumed(chunk.length);
+    else this.#heldFromBridge += chunk.length;
+  }
+
+  bridgeEnd(): void {
+    this.#gateway.end();
+    this.#bridgeEnded = true;
+    this.#leaveIfOver();
+  }
+
+  bridgeReset(reason: string): void {
+    const isLinkGone = reason.startsWith("link/") || !resetWord.test(reason);
+    this.#gateway.reset(isLinkGone ? resetReason.transport : reason);
+    this.#leave();
+  }
+
+  bridgeDrain(): void {
+    const bytes = this.#heldFromGateway;
+    this.#heldFromGateway = 0;
+    if (bytes > 0) this.#gateway.consumed(bytes);
+  }
+
+  /** from here on no byte passes in either direction; each leg hears the reason. */
+  cut(reason: ResetReason): void {
+    this.#gateway.reset(reason);
+    this.#bridge?.reset(reason);
+  }
+
+  #leaveIfOver(): void {
+    if (this.#gatewayEnded && this.#bridgeEnded) this.#leave();
+  }
+
+  #leave(): void {
+    this.#streams.leave(this.#facts.sandboxId, this);
+  }
+}
+
+class BridgeSide implements StreamHandlers {
+  readonly #operation: ForwardedOperation;
+
+  constructor(operation: ForwardedOperation) {
+    this.#operation = operation;
+  }
+
+  onHead(head: Buffer): void {
+    this.#operation.answer(head);
+  }
+
+  onData(chunk: Buffer): void {
+    this.#operation.bridgeData(chunk);
+  }
+
+  onEnd(): void {
+    this.#operation.bridgeEnd();
+  }
+
+  onReset(reason: string): void {
+    this.#operation.bridgeReset(reason);
+  }
+
+  onDrain(): void {
+    this.#operation.bridgeDrain();
+  }
+}

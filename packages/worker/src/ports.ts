@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import type { Duplex } from "node:stream";
+import type {
+  ActivationStore,
+  ArchiveStore,
+  AuditSink,
+  Clock,
+  IdentityVerdict,
+  NeededAccess,
+  ObjectStore,
+  Random,
+  RuntimeRecord,
+  RuntimeRecordStore,
+  SandboxId,
+  Substrate,
+} from "@space/model";
+
+/**
+ * Opens connections to this worker's bridge. Resolves only with a socket whose other end has been verified (peer, start
+ * time, executable: R-19), each time anew (R-20). Throws `endpoint/mismatch` or `endpoint/unverifiable`.
+ */
+export interface HostConnector {
+  connect(signal: AbortSignal): Promise<Duplex>;
+}
+
+/** One request before the comparator, as the worker knows it. */
+export interface AdmissionRequest {
+  readonly capability: string;
+  /** R-13: the target, named apart from the capability. */
+  readonly target: SandboxId;
+  readonly record: RuntimeRecord | undefined;
+  /** R-7: thumbprint of the certificate with which the gateway's link was opened. */
+  readonly presenter: string;
+  readonly needed: NeededAccess;
+}
+
+/** Decides one request from local state only, at once, without throwing. */
+export interface AdmissionCheck {
+  check(request: AdmissionRequest): IdentityVerdict;
+}
+
+export type WorkerStore = RuntimeRecordStore & ActivationStore;
+
+export interface WorkerPorts {
+  /** Owned by the caller: the worker does not close it. */
+  readonly records: WorkerStore;
+  readonly substrate: Substrate;
+  /** Signed manifests and certificates of snapshots, by their digests. */
+  readonly objects: ObjectStore;
+  /** File systems of snapshots. */
+  readonly archives: ArchiveStore;
+  readonly host: HostConnector;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly audit: AuditSink;
+}

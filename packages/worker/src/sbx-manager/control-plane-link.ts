@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import type { Duplex } from "node:stream";
+import { type KeyBundleReceiver, SpaceError, type WorkerControl, type WorkerHello } from "@space/model";
+import {
+  decodeJson,
+  FrameLink,
+  type LinkStream,
+  rpcMethod,
+  type StreamHandlers,
+  serveRpc,
+  workerControlHandlers,
+  workerPresenceClient,
+} from "@space/wire";
+import type { WorkerParts } from "./parts.ts";
+
+/** Commands of the control plane that may run at once. */
+const commandsAtOnce = 1000;
+
+/** One link that this worker dialled, over TLS that has proved the other end to be the control plane. */
+export class ControlPlaneLink {
+  readonly #parts: WorkerParts;
+  readonly #link: FrameLink;
+  readonly #handlers: ReturnType<typeof workerControlHandlers>;
+  readonly #ended = Promise.withResolvers<void>();
+
+  constructor(parts: WorkerParts, control: WorkerControl & KeyBundleReceiver, socket: Duplex) {
+    this.#parts = parts;
+    this.#handlers = workerControlHandlers(control);
+    this.#link = new FrameLink(socket, {
+      dialled: true,
+      maxStreams: commandsAtOnce,
+      onOpen: (stream, head) => this.#command(stream, head),
+      onClose: () => this.#ended.resolve(),
+    });
+  }
+
+  /** Resolves when the link has ended. */
+  get ended(): Promise<void> {
+    return this.#ended.promise;
+  }
+
+  /** Says hello, takes newer keys, and sends what has not been heard. Throws `bundle/refused`, `link/closed` or `deadline/passed`. */
+  async greet(hello: WorkerHello): Promise<void> {
+    const presence = workerPresenceClient(this.#link, this.#parts.clock);
+    const { bundle } = await presence.hello(hello);
+    if (bundle !== null) this.#parts.keys.replace(bundle); // R-10: before anything is admitted under it
+    this.#parts.reports.use(presence);
+  }
+
+  close(): void {
+    this.#link.destroy(undefined);
+  }
+
+  #command(stream: LinkStream, head: Buffer): StreamHandlers {
+    const value = decodeJson(head.toString("utf8"));
+    const rpc = rpcMethod(value);
+    if (rpc === undefined) throw new SpaceError("link/protocol", { problem: "not a command" });
+    const params = typeof value === "object" && value !== null && "params" in value ? value.params : null;
+    return serveRpc(stream, { rpc, params }, this.#handlers);
+  }
+}

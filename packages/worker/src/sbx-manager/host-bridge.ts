@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import type { Duplex } from "node:stream";
+import {
+  type ActivationId,
+  type ActivationRecord,
+  type Clock,
+  type HostControl,
+  isSpaceError,
+  SpaceError,
+} from "@space/model";
+import { FrameLink, hostControlOver, type LinkStream, type StreamHandlers } from "@space/wire";
+import type { WorkerCounters } from "../counters.ts";
+import type { WorkerLimits } from "../limits.ts";
+import type { HostConnector } from "../ports.ts";
+import { eachLimited } from "./each-limited.ts";
+import type { Executions } from "./executions.ts";
+
+export interface HostBridgePorts {
+  readonly host: HostConnector;
+  readonly clock: Clock;
+  readonly executions: Executions;
+  readonly counters: WorkerCounters;
+  /** Told when the bridge has refused a process's endpoint: it is not forwarded to, and never by a weaker check. */
+  readonly onRefused: (activation: ActivationRecord, problem: string) => void;
+}
+
+/**
+ * R-19, R-20: the one verified connection to this worker's bridge. It is used only once the bridge knows every running
+ * activation. When it breaks, its streams are reset and commands fail; the next connection is verified from the start.
+ */
+export class HostBridge {
+  readonly #limits: WorkerLimits;
+  readonly #ports: HostBridgePorts;
+  readonly #hosted = new Set<ActivationId>();
+  readonly #closing = new AbortController();
+  #link: FrameLink | undefined;
+  #control: HostControl | undefined;
+  #retryMs: number;
+  #cancelRetry: () => void = () => undefined;
+
+  constructor(limits: WorkerLimits, ports: HostBridgePorts) {
+    this.#limits = limits;
+    this.#ports = ports;
+    this.#retryMs = limits.bridgeRetryMs;
+  }
+
+  get connected(): boolean {
+    return this.#link !== undefined;
+  }
+
+  /** Connects, verified, and tells the bridge what runs. Throws `endpoint/mismatch`, `endpoint/unverifiable` or `link/closed`. */
+  async connect(): Promise<void> {
+    const link: FrameLink = new FrameLink(await this.#socket(), {
+      dialled: true,
+      onClose: () => this.#lost(link),
+    });
+    this.#ports.counters.bridgeConnections += 1;
+    const control = hostControlOver(link, this.#ports.clock);
+    try {
+      await this.#agree(control);
+    } catch (error) {
+      link.destroy(error);
+      throw error;
+    }
+    if (link.closed) throw new SpaceError("link/closed", {});
+    this.#link = link;
+    this.#control = control;
+    this.#retryMs = this.#limits.bridgeRetryMs;
+  }
+
+  /** Opens an operation's stream; undefined when there is no verified connection now: then nothing was forwarded. */
+  open(head: string, handlers: StreamHandlers, ended: boolean): LinkStream | undefined {
+    return this.#link?.open(head, handlers, ended);
+  }
+
+  /** Throws `endpoint/unverifiable` when there is no verified connection now. */
+  get control(): HostControl {
+    if (this.#control !== undefined) return this.#control;
+    throw new SpaceError("endpoint/unverifiable", { problem: "no connection to the bridge" });
+  }
+
+  /** Throws as {@link control}. */
+  requireConnection(): void {
+    void this.control;
+  }
+
+  /** Has the bridge verify and serve this activation, unless it does so already. */
+  async adopt(activation: ActivationRecord): Promise<void> {
+    const { id } = activation.identity.activation;
+    if (this.#hosted.has(id)) return;
+    await adoptBy(this.control, activation);
+    this.#hosted.add(id);
+  }
+
+  /** The process that the bridge knows as `from` goes on as `next`. */
+  async rekey(from: ActivationRecord, next: ActivationRecord): Promise<void> {
+    const [old, now] = [from.identity.activation.id, next.identity.activation.id];
+    await this.adopt(from);
+    await this.control.rekey({ from: old, to: now, activationSecret: next.activationSecret });
+    this.#hosted.delete(old);
+    this.#hosted.add(now);
+  }
+
+  /** Never fails: what a bridge does not hear now, the next connection begins with. */
+  async release(id: ActivationId): Promise<void> {
+    this.#hosted.delete(id);
+    try {
+      await this.#control?.release(id);
+    } catch {
+      // The process ends all the same; a new connection releases what does not run any more.
+    }
+  }
+
+  close(): void {
+    this.#closing.abort();
+    this.#cancelRetry();
+    this.#link?.destroy(undefined);
+  }
+
+  async #socket(): Promise<Duplex> {
+    const late = new AbortController();
+    const cancel = this.#ports.clock.after(this.#limits.bridgeConnectMs, () => late.abort());
+    const signal = AbortSignal.any([late.signal, this.#closing.signal]);
+    try {
+      const socket = await this.#ports.host.connect(signal);
+      if (!signal.aborted) return socket;
+      socket.destroy();
+      throw new SpaceError("endpoint/unverifiable", { problem: "the bridge answered too late" });
+    } finally {
+      cancel();
+    }
+  }
+
+  /** Both sides agree on what runs: missing activations are adopted, unknown ones released. */
+  async #agree(control: HostControl): Promise<void> {
+    const known = new Set(await control.list());
+    this.#hosted.clear();
+    await eachLimited(this.#ports.executions.all(), this.#limits.adoptionsAtOnce, async (activation) => {
+      const { id } = activation.identity.activation;
+      if (known.has(id)) this.#hosted.add(id);
+      else if (activation.phase === "running") await this.#adoptOrRefuse(control, activation);
+    });
+    for (const id of known) {
+      if (this.#ports.executions.find(id) === undefined) await control.release(id);
+    }
+  }
+
+  async #adoptOrRefuse(control: HostControl, activation: ActivationRecord): Promise<void> {
+    try {
+      await adoptBy(control, activation);
+      this.#hosted.add(activation.identity.activation.id);
+    } catch (error) {
+      if (!isSpaceError(error) || isSpaceError(error, "link/closed")) throw error;
+      this.#ports.onRefused(activation, error.code);
+    }
+  }
+
+  #lost(link: FrameLink): void {
+    if (this.#link !== link) return; // it never came into use: `connect` reports it
+    this.#link = undefined;
+    this.#control = undefined;
+    this.#retryLater();
+  }
+
+  #retryLater(): void {
+    if (this.#closing.signal.aborted) return;
+    const delayMs = this.#retryMs;
+    this.#retryMs = Math.min(this.#retryMs * 2, this.#limits.bridgeRetryMostMs);
+    this.#cancelRetry = this.#ports.clock.after(delayMs, () => {
+      this.connect().catch(() => this.#retryLater());
+    });
+  }
+}
+
+function adoptBy(control: HostControl, activation: ActivationRecord): Promise<void> {
+  const { identity, evidence, template, variables, activationSecret } = activation;
+  const { pid, startTime } = evidence.guest;
+  return control.adopt({
+    activationId: identity.activation.id,
+    sandboxId: identity.sandboxId,
+    template,
+    socketPath: evidence.socketPath,
+    activationSecret,
+    guest: { pid, startTime },
+    variables,
+  });
+}

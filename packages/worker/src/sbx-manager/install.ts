@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import { certificateDigest, verifyCertificate } from "@space/capability";
+import {
+  type ActivationRecord,
+  compareIdentity,
+  type ExecutionCertificate,
+  evidenceToText,
+  identityToJson,
+  type RuntimeRecord,
+  SpaceError,
+  sameRoute,
+} from "@space/model";
+import { endEpoch, replaceRecord, stopExecution, type WorkerParts } from "./parts.ts";
+
+/** R-12: how an offered certificate stands to the record. */
+type Order = "first" | "next-generation" | "next-attempt" | "same" | "reissued";
+
+/** Verified by this worker itself, whoever carried it. Throws `certificate/refused`. */
+export function readCertificate(parts: WorkerParts, token: string): ExecutionCertificate {
+  const certificate = verifyCertificate(token, parts.keys.ring);
+  const { workerId, substrate, podUid } = certificate.identity.placement;
+  if (workerId !== parts.workerId || substrate !== parts.substrateName || podUid !== undefined)
+    throw refused("placed elsewhere");
+  return certificate;
+}
+
+/**
+ * R-12: the certificate becomes the runtime record, synced before this resolves. Only for a process that really runs
+ * here with the key that the certificate names. Repeating it changes nothing.
+ */
+export async function install(
+  parts: WorkerParts,
+  token: string,
+  certificate: ExecutionCertificate,
+): Promise<void> {
+  const { identity } = certificate;
+  const record = parts.records.read(identity.sandboxId);
+  const order = record === undefined ? "first" : orderOf(parts, record, certificate, token);
+  const activation = checkProcess(parts, certificate);
+  if (record === undefined || order !== "same") {
+    const next = recordOf(token, certificate, activation, record?.epoch ?? 1n);
+    if (record !== undefined && order === "next-generation") endEpoch(parts, record, next);
+    else replaceRecord(parts, record, next); // R-18: another attempt alone keeps the epoch and its streams
+    parts.audit.record("execution/installed", { identity: identityToJson(identity) });
+  }
+  await stopSuperseded(parts, activation);
+}
+
+/** R-12: by (generation, attempt); lower never replaces higher, and one generation is one process. */
+function orderOf(
+  parts: WorkerParts,
+  record: RuntimeRecord,
+  certificate: ExecutionCertificate,
+  token: string,
+): Order {
+  const { identity } = certificate;
+  const held = record.identity;
+  if (identity.generation > held.generation) return "next-generation";
+  if (identity.generation < held.generation) throw outOfOrder("record/stale", record, certificate);
+  if (!sameRoute(identity, held) || identity.activation.id !== held.activation.id)
+    throw outOfOrder("record/conflict", record, certificate);
+  // A tombstone stays: this generation never runs again.
+  if (record.state === "retired") throw outOfOrder("record/stale", record, certificate);
+  if (identity.activation.attempt > held.activation.attempt) return "next-attempt";
+  if (identity.activation.attempt < held.activation.attempt)
+    throw outOfOrder("record/stale", record, certificate);
+  return token === record.certificate ? "same" : orderOfReissue(parts, record, certificate);
+}
+
+/** The control plane may have signed the same facts again after an answer that it did not hear; other facts conflict. */
+function orderOfReissue(
+  parts: WorkerParts,
+  record: RuntimeRecord,
+  certificate: ExecutionCertificate,
+): "same" | "reissued" {
+  const held = verifyCertificate(record.certificate, parts.keys.ring);
+  if (factsOf(held) !== factsOf(certificate)) throw outOfOrder("record/conflict", record, certificate);
+  return certificate.issuedAtSeconds > held.issuedAtSeconds ? "reissued" : "same";
+}
+
+function factsOf(certificate: ExecutionCertificate): string {
+  const { identity, publicKey, previous, restoredFrom, origin } = certificate;
+  return JSON.stringify([identityToJson(identity), publicKey, previous, restoredFrom, origin]);
+}
+
+function checkProcess(parts: WorkerParts, certificate: ExecutionCertificate): ActivationRecord {
+  const { identity, publicKey, restoredFrom } = certificate;
+  const activation = parts.executions.find(identity.activation.id);
+  if (activation === undefined || !sameRoute(activation.identity, identity))
+    throw refused("no such activation runs here");
+  if (activation.publicKey !== publicKey) throw refused("public key is another"); // R-5
+  if (activation.restoredFrom !== restoredFrom) throw refused("restored from another snapshot"); // R-5
+  return activation;
+}
+
+function recordOf(
+  token: string,
+  { identity }: ExecutionCertificate,
+  { evidence }: ActivationRecord,
+  epoch: bigint,
+): RuntimeRecord {
+  return {
+    identity,
+    state: "installed",
+    certificate: token,
+    certificateDigest: certificateDigest(token),
+    epoch,
+    hostBootId: evidence.hostBootId,
+    evidence: evidenceToText(evidence),
+  };
+}
+
+/** At most one incarnation acts: every older process of the sandbox ends, also when an earlier try could not end it. */
+async function stopSuperseded(parts: WorkerParts, { identity }: ActivationRecord): Promise<void> {
+  for (const other of parts.executions.ofSandbox(identity.sandboxId)) {
+    if (compareIdentity(other.identity, identity) === "older-generation") await stopExecution(parts, other);
+  }
+}
+
+function refused(problem: string): SpaceError {
+  return new SpaceError("certificate/refused", { problem });
+}
+
+function outOfOrder(
+  code: "record/stale" | "record/conflict",
+  record: RuntimeRecord,
+  { identity }: ExecutionCertificate,
+): SpaceError {
+  const { sandboxId, generation } = identity;
+  return new SpaceError(code, { sandboxId, installed: record.identity.generation, offered: generation });
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import { importPublicKey, importSigningKey, signManifest, verifyManifest } from "@space/capability";
+import {
+  type ActivationRecord,
+  type Digest,
+  type ExecutionIdentity,
+  identityToJson,
+  type RuntimeRecord,
+  type SnapshotAnswer,
+  type SnapshotManifest,
+  SpaceError,
+} from "@space/model";
+import { endEpoch, loseExecution, type WorkerParts } from "./parts.ts";
+import { storeSource } from "./snapshot-source.ts";
+
+/**
+ * Stops admitting, lets short operations end, ends the epoch, flushes, freezes, and makes the snapshot durable. The
+ * guest stays frozen, whatever fails after that, until an abort or a retirement. Repeating it goes on where it stopped.
+ */
+export async function snapshot(
+  parts: WorkerParts,
+  identity: ExecutionIdentity,
+  previousManifest: Digest | null,
+): Promise<SnapshotAnswer> {
+  const record = parts.executions.installed(identity);
+  const { id } = identity.activation;
+  const { phase } = parts.executions.live(id);
+  if (phase === "running" || phase === "pausing") await stopAndFreeze(parts, record);
+  const frozen = parts.executions.live(id);
+  if (frozen.manifest !== null) return storedAnswer(frozen, frozen.manifest, previousManifest);
+  const manifest = await buildManifest(parts, record, frozen, previousManifest);
+  const signed = signManifest(importSigningKey(frozen.privateKey.reveal()), manifest);
+  await storeSource(parts, signed, record.certificate);
+  parts.executions.change(id, { phase: "snapshotted", manifest: signed });
+  return { manifest, signed };
+}
+
+async function stopAndFreeze(parts: WorkerParts, record: RuntimeRecord): Promise<void> {
+  const { identity } = record;
+  const { id } = identity.activation;
+  const { startedAs } = parts.executions.change(id, { phase: "pausing" }); // from here on nothing is admitted
+  await parts.streams.drained(identity.sandboxId, parts.limits.pauseDrainMs);
+  const cutCount = endEpoch(parts, record); // R-21
+  parts.audit.record("execution/paused", { identity: identityToJson(identity), cutStreams: cutCount });
+  await parts.bridge.control.quiesce(id, parts.limits.quiesceMs);
+  if (!(await parts.substrate.freeze(startedAs))) throw lost(parts, parts.executions.live(id), "freeze");
+  parts.executions.change(id, { phase: "frozen" });
+}
+
+async function buildManifest(
+  parts: WorkerParts,
+  record: RuntimeRecord,
+  { startedAs }: ActivationRecord,
+  previousManifest: Digest | null,
+): Promise<SnapshotManifest> {
+  return {
+    version: 1,
+    identity: record.identity,
+    certificate: record.certificateDigest,
+    previousManifest,
+    substrate: parts.substrateName,
+    memory: parts.substrate.abilities.freeze ? "frozen-on-worker" : "none",
+    filesystem: await parts.archives.write(parts.substrate.snapshot(startedAs)),
+    createdAtSeconds: Math.floor(parts.clock.wallMs() / 1000),
+  };
+}
+
+function storedAnswer(
+  { publicKey }: ActivationRecord,
+  signed: string,
+  previousManifest: Digest | null,
+): SnapshotAnswer {
+  const manifest = verifyManifest(signed, importPublicKey(publicKey));
+  if (manifest.previousManifest === previousManifest) return { manifest, signed };
+  throw new SpaceError("snapshot/refused", { problem: "the snapshot follows another manifest" });
+}
+
+/** A pause that lost: the frozen guest really runs, then admits again under the same identity, in a new epoch. */
+export async function abortPause(parts: WorkerParts, identity: ExecutionIdentity): Promise<void> {
+  const record = parts.executions.installed(identity);
+  const activation = parts.executions.live(identity.activation.id);
+  if (activation.phase === "running") return;
+  if (!(await parts.substrate.thaw(activation.startedAs))) throw lost(parts, activation, "thaw");
+  await parts.bridge.adopt(activation);
+  endEpoch(parts, record); // R-21: what the pause cut is not revived
+  parts.executions.change(identity.activation.id, { phase: "running", manifest: null });
+  parts.audit.record("execution/pause-aborted", { identity: identityToJson(identity) });
+}
+
+function lost(parts: WorkerParts, activation: ActivationRecord, step: string): SpaceError {
+  loseExecution(parts, activation, `gone at ${step}`);
+  return new SpaceError("substrate/failed", { step });
+}

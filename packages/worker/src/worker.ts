@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import type { KeyObject } from "node:crypto";
+import type { Duplex } from "node:stream";
+import { manifestDigest } from "@space/capability";
+import {
+  type ExecutionExit,
+  type KeyBundleReceiver,
+  type SandboxId,
+  SpaceError,
+  type WorkerControl,
+  type WorkerId,
+  type WorkerInventory,
+} from "@space/model";
+import { resetReason } from "@space/wire";
+import { newCounters, type WorkerCounters } from "./counters.ts";
+import { defaultWorkerLimits, type WorkerLimits } from "./limits.ts";
+import { GatewayLink } from "./node-api/gateway-link.ts";
+import type { AdmissionCheck, WorkerPorts } from "./ports.ts";
+import { ControlPlaneLink } from "./sbx-manager/control-plane-link.ts";
+import { Executions } from "./sbx-manager/executions.ts";
+import { HostBridge } from "./sbx-manager/host-bridge.ts";
+import { KeyedQueue } from "./sbx-manager/keyed-queue.ts";
+import { Keys } from "./sbx-manager/keys.ts";
+import { OpenStreams } from "./sbx-manager/open-streams.ts";
+import { loseExecution, type WorkerParts } from "./sbx-manager/parts.ts";
+import { readopt } from "./sbx-manager/readopt.ts";
+import { Reports } from "./sbx-manager/reports.ts";
+import { workerCommands } from "./sbx-manager/worker-commands.ts";
+
+export interface WorkerOptions {
+  /** The worker of the record store. */
+  readonly workerId: WorkerId;
+  /** Executions held at once, frozen ones included. */
+  readonly capacity: number;
+  /** R-10: the pinned root that signs verification bundles. */
+  readonly rootPublicKey: KeyObject;
+  readonly limits?: Partial<WorkerLimits>;
+}
+
+export interface WorkerStats extends Readonly<WorkerCounters> {
+  readonly admission: "verified" | "unchecked";
+  readonly openStreams: number;
+  readonly executions: number;
+  readonly bridgeConnected: boolean;
+  readonly bundleVersion: number;
+}
+
+/** One worker: node-api and sbx-manager in one process. */
+export interface Worker {
+  readonly workerId: WorkerId;
+  readonly control: WorkerControl & KeyBundleReceiver;
+  /** Takes a gateway's connection; `presenter` is the verified thumbprint of its certificate (R-7). */
+  acceptGateway(socket: Duplex, presenter: string): void;
+  /**
+   * Serves the control plane over a connection that this worker dialled and verified. Says hello first; resolves when
+   * the link has ended, and rejects when the greeting failed. `endpoint` is where gateways reach this worker.
+   */
+  serveControlPlane(
+    socket: Duplex,
+    endpoint: { readonly host: string; readonly port: number },
+  ): Promise<void>;
+  inventory(): WorkerInventory;
+  stats(): WorkerStats;
+  /** Ends every link. `stopAll`: and every execution; otherwise they go on for the next daemon to adopt. */
+  close(how: "stopAll" | "leave"): Promise<void>;
+}
+
+export interface Admission {
+  readonly name: WorkerStats["admission"];
+  /** Called once, with the keys that this worker trusts. */
+  readonly make: (keys: Keys, ports: WorkerPorts) => AdmissionCheck;
+}
+
+/** Re-adopts what still runs, then serves. Throws what its ports throw: then nothing was changed that the next try would miss. */
+export async function composeWorker(
+  options: WorkerOptions,
+  ports: WorkerPorts,
+  admission: Admission,
+): Promise<Worker> {
+  const parts = gatherParts(options, ports);
+  ports.substrate.onExit((exit) => handleExit(parts, exit));
+  try {
+    await readopt(parts);
+  } catch (error) {
+    parts.bridge.close();
+    throw error;
+  }
+  return new ComposedWorker(parts, admission);
+}
+
+function gatherParts(options: WorkerOptions, ports: WorkerPorts): WorkerParts {
+  const limits = { ...defaultWorkerLimits, ...options.limits };
+  const { clock } = ports;
+  const counters = newCounters();
+  const executions = new Executions(ports.records);
+  const parts: WorkerParts = {
+    ...ports,
+    workerId: options.workerId,
+    substrateName: ports.substrate.abilities.name,
+    capacity: options.capacity,
+    limits,
+    counters,
+    executions,
+    keys: new Keys(options.rootPublicKey, ports.records, limits.rememberedCapabilities),
+    streams: new OpenStreams(clock),
+    reports: new Reports(clock, limits.reportRetryMs),
+    queue: new KeyedQueue<SandboxId>(
+      limits.waitingCommands,
+      (sandboxId) => new SpaceError("worker/busy", { sandboxId, limit: limits.waitingCommands }),
+    ),
+    bridge: new HostBridge(limits, {
+      host: ports.host,
+      clock,
+      executions,
+      counters,
+      onRefused: (activation, problem) => {
+        const activationId = activation.identity.activation.id;
+        ports.audit.record("endpoint/refused", { activationId, problem });
+        loseExecution(parts, activation, problem);
+      },
+    }),
+  };
+  return parts;
+}
+
+function handleExit(parts: WorkerParts, exit: ExecutionExit): void {
+  const starting = parts.executions.findStart(exit.activationId);
+  if (starting !== undefined) starting.exited = true; // whoever starts it clears it away
+  const activation = parts.executions.startedAs(exit.activationId);
+  if (activation !== undefined) loseExecution(parts, activation, exit.reason);
+}
+
+class ComposedWorker implements Worker {
+  readonly control: WorkerControl & KeyBundleReceiver;
+  readonly #parts: WorkerParts;
+  readonly #admission: AdmissionCheck;
+  readonly #admissionName: WorkerStats["admission"];
+  readonly #gateways = new Set<GatewayLink>();
+  readonly #controlPlanes = new Set<ControlPlaneLink>();
+  #closed = false;
+
+  constructor(parts: WorkerParts, admission: Admission) {
+    this.#parts = parts;
+    this.#admissionName = admission.name;
+    this.#admission = admission.make(parts.keys, parts);
+    this.control = workerCommands(parts);
+  }
+
+  get workerId(): WorkerId {
+    return this.#parts.workerId;
+  }
+
+  acceptGateway(socket: Duplex, presenter: string): void {
+    if (this.#closed) {
+      socket.destroy();
+      return;
+    }
+    const link: GatewayLink = new GatewayLink(this.#parts, socket, {
+      presenter,
+      admission: this.#admission,
+      onClose: () => this.#gateways.delete(link),
+    });
+    this.#gateways.add(link);
+  }
+
+  async serveControlPlane(
+    socket: Duplex,
+    endpoint: { readonly host: string; readonly port: number },
+  ): Promise<void> {
+    const link = new ControlPlaneLink(this.#parts, this.control, socket);
+    this.#controlPlanes.add(link);
+    try {
+      if (this.#closed) throw new SpaceError("link/closed", {});
+      const { workerId, substrateName: substrate, capacity, executions, keys } = this.#parts;
+      await link.greet({
+        workerId,
+        substrate,
+        capacity,
+        freeSlots: Math.max(0, capacity - executions.count),
+        endpoint,
+        inventory: this.inventory(),
+        bundleVersion: keys.version,
+      });
+      await link.ended;
+    } finally {
+      link.close();
+      this.#controlPlanes.delete(link);
+      if (this.#controlPlanes.size === 0) this.#parts.reports.use(undefined);
+    }
+  }
+
+  inventory(): WorkerInventory {
+    const { executions, records } = this.#parts;
+    const installed = records
+      .all()
+      .filter(({ state, identity }) => state === "installed" && executions.find(identity.activation.id))
+      .map(({ identity }) => identity);
+    const frozen = executions
+      .all()
+      .flatMap(({ phase, manifest, identity }) =>
+        phase === "kept" && manifest !== null
+          ? [{ sandboxId: identity.sandboxId, manifest: manifestDigest(manifest) }]
+          : [],
+      );
+    return { installed, frozen };
+  }
+
+  stats(): WorkerStats {
+    const { counters, streams, executions, bridge, keys } = this.#parts;
+    return {
+      ...counters,
+      admission: this.#admissionName,
+      openStreams: streams.size,
+      executions: executions.count,
+      bridgeConnected: bridge.connected,
+      bundleVersion: keys.version,
+    };
+  }
+
+  async close(how: "stopAll" | "leave"): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#parts.streams.cutAll(resetReason.closing);
+    for (const link of [...this.#controlPlanes]) link.close();
+    await this.#commandsEnded();
+    for (const link of [...this.#gateways]) link.close();
+    this.#parts.bridge.close();
+    await this.#parts.substrate.close(how);
+    if (how === "leave") return;
+    for (const { identity } of this.#parts.executions.all())
+      this.#parts.executions.forget(identity.activation.id);
+  }
+  async #commandsEnded(): Promise<void> {
+    const { queue, clock, limits } = this.#parts;
+    const late = Promise.withResolvers<void>();
+    const cancel = clock.after(limits.closeWaitMs, late.resolve);
+    await Promise.race([queue.idle(), late.promise]);
+    cancel();
+  }
+}
