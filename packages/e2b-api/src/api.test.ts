@@ -48,6 +48,7 @@ for (const [name, start] of [
       assert.equal(before.headers["retry-after"], "1");
       ready = true;
       assert.deepEqual((await api.ask({ path: "/health?x" })).text, '{"status":"ok"}');
+      assert.deepEqual(api.heard, []);
     });
 
     it("answers HEAD as GET, without a body", async () => {

@@ -31,7 +31,7 @@ export interface E2bApiOptions {
   /** Whether the system can serve; what `GET /health` says. */
   readonly ready?: () => boolean;
   readonly limits?: Partial<ApiLimits>;
-  /** Hears of each request once, when its answer is known. */
+  /** Hears of each request once, when its answer is known; not of `GET /health` and preflights. */
   readonly audit?: AuditSink;
   /** Hears why a request failed, with the cause, where that is our fault or may pass: for the log. Must not throw. */
   readonly failed?: (failure: unknown) => void;
@@ -94,19 +94,26 @@ async function serve(exchange: Exchange, ports: Ports): Promise<void> {
     answer = refusalOf(failure);
     if (answer.status >= 500) ports.failed(failure);
   }
-  const { operation, caller, sandboxId, code } = progress;
-  ports.audit.record("api/answered", {
-    operation,
-    tenantId: caller?.tenantId ?? null,
-    keyId: caller?.keyId ?? null,
-    sandboxId: sandboxId.slice(0, 64),
-    status: answer?.status ?? 0,
-    code,
-  });
+  record(progress, answer?.status ?? 0, ports);
   if (answer === undefined) return;
   response.on("error", () => undefined); // the client is gone; `close` follows
   sendAnswer(response, answer, request.method !== "HEAD");
   dropRest(request, response, ports);
+}
+
+/** Questions that nobody has to prove anything for are no one's deed. */
+const unrecorded: ReadonlySet<string> = new Set(["health", "preflight"]);
+
+function record({ operation, caller, sandboxId, code }: Progress, status: number, { audit }: Ports): void {
+  if (unrecorded.has(operation)) return;
+  audit.record("api/answered", {
+    operation,
+    tenantId: caller?.tenantId ?? null,
+    keyId: caller?.keyId ?? null,
+    sandboxId: sandboxId.slice(0, 64),
+    status,
+    code,
+  });
 }
 
 /** Undefined when the client went away while it was still sending. */
