@@ -109,12 +109,15 @@ export class GuestConnection {
     return this.#frames.answer(expectEntry);
   }
 
-  async list(path: string, depth = 1): Promise<wire.GuestEntry[]> {
+  /** More than `maxEntries` rejects with EOVERFLOW and ends the connection. */
+  async list(path: string, depth = 1, maxEntries = Number.POSITIVE_INFINITY): Promise<wire.GuestEntry[]> {
     const entries: wire.GuestEntry[] = [];
     this.#frames.send(wire.encodeList(path, depth));
     return this.#frames.stream<wire.GuestEntry[]>((type, payload) => {
-      if (type === GuestFrame.data) wire.decodeEntries(payload, entries);
-      else if (type === GuestFrame.end) return entries;
+      if (type === GuestFrame.data) {
+        wire.decodeEntries(payload, entries);
+        if (entries.length > maxEntries) throw new GuestError(constants.errno.EOVERFLOW, "list");
+      } else if (type === GuestFrame.end) return entries;
       else throw new ProtocolError("unexpected frame in LIST");
       return undefined;
     });

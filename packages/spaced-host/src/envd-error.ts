@@ -73,6 +73,7 @@ const byErrno: ReadonlyMap<string, readonly [ConnectCode, string, number?]> = ne
   ["EPERM", ["permission_denied", "cannot be changed: operation not permitted"]],
   ["ENOSPC", ["resource_exhausted", "cannot be written: not enough disk space available", 507]],
   ["EDQUOT", ["resource_exhausted", "cannot be written: not enough disk space available", 507]],
+  ["EOVERFLOW", ["resource_exhausted", "has too many entries to list"]],
   ["EFBIG", ["resource_exhausted", "is too large", 507]],
   ["EAGAIN", ["resource_exhausted", "cannot be served: the sandbox has too many processes"]],
   ["ENOMEM", ["resource_exhausted", "cannot be served: the sandbox is out of memory"]],

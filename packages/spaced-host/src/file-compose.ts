@@ -85,6 +85,8 @@ async function append({ pool }: HostedActivation, path: string, writer: GuestWri
       );
     } catch (error) {
       throw error instanceof GuestError ? fileError(error, path) : error;
+    } finally {
+      guest.resume();
     }
   });
 }

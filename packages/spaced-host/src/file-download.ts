@@ -95,7 +95,7 @@ function send(
   const transfer = new FileTransfer(context, guest, path, part, encodings);
   const { offset, length } = part;
   const reading = guest.readStream(path, length === undefined ? { offset } : { offset, length }, transfer);
-  return reading.then(() => transfer.end());
+  return reading.then(() => transfer.end()).finally(() => guest.resume()); // whoever has it next reads at his own pace
 }
 
 /** One file on its way from the guest to the caller, at the caller's pace. */

@@ -11,7 +11,7 @@ import type { OperationContext } from "./operation-context.ts";
 const method = Filesystem.method;
 /** Directory levels and entries of one listing. */
 const depthLimit = 1_000;
-export const listingLimit = 100_000;
+const listingLimit = 100_000;
 
 /** The file system service, by method name. */
 export const filesystemMethods: ReadonlyMap<string, RpcMethod> = new Map([
@@ -78,7 +78,7 @@ async function listDir({ path, depth }: ListDirRequest, context: OperationContex
   const levels = Math.min(Math.max(depth, 1), depthLimit);
   const entries = await onPath(
     target,
-    pool.use((guest) => guest.list(target, levels)),
+    pool.use((guest) => guest.list(target, levels, listingLimit)),
   );
   const table = await users.table();
   return { entries: entries.map((entry) => entryInfo(entry, table)) };
