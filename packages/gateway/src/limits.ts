@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+/** Every bound that the gateway holds. All have a default; a composition may lower or raise them. */
+export interface GatewayLimits {
+  /** Bytes of one request's headers, with its first line. */
+  readonly headerBytes: number;
+  /** Header lines of one request. */
+  readonly headerLines: number;
+  /** Bytes of one request's body. */
+  readonly bodyBytes: number;
+  /** bodies up to this length are buffered and sent along with the head. */
+  readonly bufferedBodyBytes: number;
+  /** How long a body that may be short is waited for before the head goes ahead without it. */
+  readonly shortBodyWaitMs: number;
+  /** Requests to one sandbox at a time, streams included. */
+  readonly sandboxRequests: number;
+  /** Requests under way at a time, of all callers. */
+  readonly requests: number;
+  /** Cached entries, of all callers. */
+  readonly cacheEntries: number;
+  /** Look-ups at the control plane under way at a time. */
+  readonly lookups: number;
+  /** How long a look-up may take; it includes waking a paused sandbox. */
+  readonly lookupWaitMs: number;
+  /** How long a worker may take from the head of a request to the head of its answer. */
+  readonly answerWaitMs: number;
+  /** After the answer, how long the rest of an unwanted body is read and thrown away before the connection is cut. */
+  readonly lingerMs: number;
+  /** A client connection without a byte in either direction for this long is closed. */
+  readonly idleMs: number;
+  /** How long the head of a request may take to arrive. */
+  readonly headWaitMs: number;
+  /** How long a connection may stay open between two requests. E2B's clients expect more than 610 s. */
+  readonly keepAliveMs: number;
+  /** Streams per HTTP/2 connection at a time. */
+  readonly sessionStreams: number;
+}
+
+export const defaultGatewayLimits: GatewayLimits = Object.freeze({
+  headerBytes: 64 * 1024,
+  headerLines: 200,
+  bodyBytes: 64 * 1024 ** 3,
+  bufferedBodyBytes: 64 * 1024,
+  shortBodyWaitMs: 20,
+  sandboxRequests: 2000,
+  requests: 20_000,
+  cacheEntries: 50_000,
+  lookups: 5000,
+  lookupWaitMs: 30_000,
+  answerWaitMs: 620_000,
+  lingerMs: 5000,
+  idleMs: 640_000,
+  headWaitMs: 30_000,
+  keepAliveMs: 620_000,
+  sessionStreams: 2000,
+});
+
+/** The defaults with some of them replaced. */
+export function gatewayLimits(some: Partial<GatewayLimits> = {}): GatewayLimits {
+  return Object.freeze({ ...defaultGatewayLimits, ...some });
+}

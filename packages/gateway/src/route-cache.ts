@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import type {
+  AuditSink,
+  CallerCredential,
+  Clock,
+  Digest,
+  ResolveAnswer,
+  RouteSource,
+  SandboxId,
+  WantedAccess,
+} from "@space/model";
+import { type CachedEntry, cacheEntry, covers, type LookupStart } from "./cached-entry.ts";
+import type { MutableCounts } from "./counters.ts";
+import type { GatewayLimits } from "./limits.ts";
+
+/** What is asked: who wants which access to which sandbox. `key` names the three together (R-23). */
+export interface RouteQuestion {
+  readonly key: string;
+  readonly sandboxId: SandboxId;
+  readonly credential: CallerCredential;
+  readonly wanted: WantedAccess;
+}
+
+export type LookupOutcome =
+  | { readonly kind: "entry"; readonly cached: CachedEntry }
+  | Exclude<ResolveAnswer, { readonly kind: "entry" }>
+  /** The control plane could not be asked: never taken for `not-found` (incident 26). */
+  | { readonly kind: "unavailable" };
+
+export interface RouteCacheOptions {
+  readonly presenter: string;
+  readonly limits: GatewayLimits;
+}
+
+export interface RouteCachePorts {
+  readonly routes: RouteSource;
+  readonly clock: Clock;
+  readonly audit: AuditSink;
+  readonly counts: MutableCounts;
+}
+
+interface Slot {
+  readonly cached: CachedEntry;
+  /** Whether it was used since the eviction last came by. */
+  used: boolean;
+  /** Its route was rejected by a worker and a look-up is under way. */
+  doubted: boolean;
+  refreshAtMs: number;
+}
+
+interface Lookup {
+  readonly outcome: Promise<LookupOutcome>;
+  /** The rejected route whose rejection was known when this began. */
+  readonly rejected: Digest | undefined;
+}
+
+/** After a background look-up failed, the next one waits this long. */
+const refreshPauseMs = 1000;
+/** How many used entries the eviction passes over before it takes one anyway. */
+const secondChances = 16;
+
+/**
+ * The gateway's entries. At most one look-up per key is under way, or two while one of them began before a rejection:
+ * only the one that began last may change the cache.
+ */
+export class RouteCache {
+  readonly #options: RouteCacheOptions;
+  readonly #ports: RouteCachePorts;
+  readonly #slots = new Map<string, Slot>();
+  readonly #lookups = new Map<string, Lookup>();
+  #underWay = 0;
+
+  constructor(options: RouteCacheOptions, ports: RouteCachePorts) {
+    this.#options = options;
+    this.#ports = ports;
+  }
+
+  get size(): number {
+    return this.#slots.size;
+  }
+
+  /** The entry to present now, if there is one. R-23: its use changes nothing but what the eviction sees. */
+  usable(question: RouteQuestion, nowMs: number): CachedEntry | undefined {
+    const slot = this.#slots.get(question.key);
+    if (slot === undefined || slot.doubted) return undefined;
+    if (nowMs >= slot.cached.usableUntilMs) {
+      this.#slots.delete(question.key);
+      return undefined;
+    }
+    slot.used = true;
+    if (nowMs >= slot.refreshAtMs) this.#refresh(question, slot);
+    return slot.cached;
+  }
+
+  /** Asks the control plane, or joins who is asking already. Never rejects. */
+  lookUp(question: RouteQuestion): Promise<LookupOutcome> {
+    return (this.#lookups.get(question.key) ?? this.#begin(question, undefined)).outcome;
+  }
+
+  /**
+   * R-24: what to present instead of an entry that a worker rejected. An entry with another route that is here already
+   * is taken as it is; otherwise all who were rejected on this route share a look-up that began after the rejection.
+   */
+  repair(question: RouteQuestion, rejected: CachedEntry): Promise<LookupOutcome> {
+    const slot = this.#slots.get(question.key);
+    if (slot !== undefined && slot.cached.digest === rejected.digest) slot.doubted = true;
+    const newer = this.usable(question, this.#ports.clock.monotonicMs());
+    if (newer !== undefined) return Promise.resolve({ kind: "entry", cached: newer });
+    const running = this.#lookups.get(question.key);
+    if (running?.rejected === rejected.digest) return running.outcome;
+    return this.#begin(question, rejected).outcome;
+  }
+
+  /** Incident 1: removes the entry only if it is still this very one. */
+  removeIfStill(question: RouteQuestion, cached: CachedEntry): void {
+    if (this.#slots.get(question.key)?.cached === cached) this.#slots.delete(question.key);
+  }
+
+  /** Lets go of what has ended, so that idle callers' capabilities are not kept. */
+  sweep(nowMs: number): void {
+    for (const [key, slot] of this.#slots) if (nowMs >= slot.cached.usableUntilMs) this.#slots.delete(key);
+  }
+
+  #refresh(question: RouteQuestion, slot: Slot): void {
+    if (this.#lookups.has(question.key)) return;
+    slot.refreshAtMs = this.#ports.clock.monotonicMs() + refreshPauseMs;
+    this.#begin(question, undefined);
+  }
+
+  #begin(question: RouteQuestion, rejected: CachedEntry | undefined): Lookup {
+    const { clock } = this.#ports;
+    const began: LookupStart = { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() };
+    const expected = this.#slots.get(question.key)?.cached;
+    const asked = this.#ask(question, began, rejected);
+    const lookup: Lookup = {
+      rejected: rejected?.digest,
+      outcome: asked.then((outcome) => {
+        this.#settle(question, lookup, expected, outcome);
+        return outcome;
+      }),
+    };
+    this.#lookups.set(question.key, lookup);
+    return lookup;
+  }
+
+  /** Takes over what the newest look-up found, if the cache still holds what it held when that began. */
+  #settle(
+    { key, sandboxId }: RouteQuestion,
+    lookup: Lookup,
+    expected: CachedEntry | undefined,
+    outcome: LookupOutcome,
+  ): void {
+    const { audit } = this.#ports;
+    const found = outcome.kind === "entry" ? outcome.cached : undefined;
+    if (lookup.rejected !== undefined)
+      audit.record("route/repaired", { sandboxId, rejected: lookup.rejected, found: found?.digest ?? null });
+    if (this.#lookups.get(key) !== lookup) return;
+    this.#lookups.delete(key);
+    const held = this.#slots.get(key);
+    if (held !== undefined && held.cached !== expected) return; // R-24
+    if (found !== undefined) this.#hold(key, found);
+    else if (outcome.kind !== "unavailable" || held?.doubted === true) this.#slots.delete(key);
+  }
+
+  #hold(key: string, cached: CachedEntry): void {
+    this.#slots.delete(key);
+    this.#slots.set(key, { cached, used: false, doubted: false, refreshAtMs: cached.refreshAtMs });
+    if (this.#slots.size > this.#options.limits.cacheEntries) this.#evict();
+  }
+
+  #evict(): void {
+    let passed = 0;
+    for (const [key, slot] of this.#slots) {
+      this.#slots.delete(key);
+      if (!slot.used || passed >= secondChances) return;
+      slot.used = false;
+      passed += 1;
+      this.#slots.set(key, slot);
+    }
+  }
+
+  #ask(
+    question: RouteQuestion,
+    began: LookupStart,
+    rejected: CachedEntry | undefined,
+  ): Promise<LookupOutcome> {
+    const { clock, counts } = this.#ports;
+    const { lookups, lookupWaitMs } = this.#options.limits;
+    if (this.#underWay >= lookups) return Promise.resolve({ kind: "unavailable" });
+    this.#underWay += 1;
+    counts.resolves += 1;
+    return new Promise((resolve) => {
+      const settle = (outcome: LookupOutcome): void => {
+        cancel();
+        resolve(outcome);
+      };
+      const cancel = clock.after(lookupWaitMs, () => resolve({ kind: "unavailable" }));
+      this.#resolve(question).then(
+        (answer) => settle(read(question, answer, began, rejected)),
+        () => settle({ kind: "unavailable" }),
+      );
+    });
+  }
+
+  async #resolve(question: RouteQuestion): Promise<ResolveAnswer> {
+    const { sandboxId, credential, wanted } = question;
+    const { presenter } = this.#options;
+    try {
+      return await this.#ports.routes.resolve({ sandboxId, credential, wanted, presenter });
+    } finally {
+      this.#underWay -= 1;
+    }
+  }
+}
+
+function read(
+  question: RouteQuestion,
+  answer: ResolveAnswer,
+  began: LookupStart,
+  rejected: CachedEntry | undefined,
+): LookupOutcome {
+  if (answer.kind !== "entry") return answer;
+  const { entry } = answer;
+  const ours = entry.route.identity.sandboxId === question.sandboxId && covers(entry.access, question.wanted);
+  // R-25: while the old authorisation lasts, the repaired entry has its end; after that this look-up is its own check.
+  const notAfterMs =
+    rejected !== undefined && rejected.authorisedUntilMs > began.monotonicMs
+      ? rejected.authorisedUntilMs
+      : undefined;
+  return ours ? { kind: "entry", cached: cacheEntry(entry, began, notAfterMs) } : { kind: "unavailable" };
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import { STATUS_CODES, validateHeaderName, validateHeaderValue } from "node:http";
+import type { Duplex } from "node:stream";
+import type { AnswerHead } from "@space/wire";
+import type { CallerSide } from "./operation.ts";
+import { type Refusal, type RefusedRequest, refusalAnswer } from "./refusal.ts";
+
+/** The caller of a WebSocket handshake: the bare socket, on which the answer is written by hand. */
+export class SocketCaller implements CallerSide {
+  readonly #request: RefusedRequest;
+  readonly #socket: Duplex;
+
+  constructor(request: RefusedRequest, socket: Duplex) {
+    this.#request = request;
+    this.#socket = socket;
+  }
+
+  /** 101 opens the socket; any other answer is an ordinary one, and the connection ends with it. */
+  answer({ status, headers }: AnswerHead): boolean {
+    const hop = status === 101 ? ["connection", "Upgrade", "upgrade", "websocket"] : ["connection", "close"];
+    const text = headText(status, [...hop, ...headers]);
+    if (text === undefined) return false;
+    this.#socket.write(text, "latin1");
+    return true;
+  }
+
+  data(chunk: Buffer): boolean {
+    return this.#socket.write(chunk);
+  }
+
+  end(): void {
+    this.#socket.end();
+  }
+
+  broken(): void {
+    this.#socket.destroy();
+  }
+
+  refuse(refusal: Refusal): void {
+    const { status, headers, body } = refusalAnswer(refusal, this.#request);
+    this.#socket.write(headText(status, ["connection", "close", ...headers]) ?? "", "latin1");
+    this.#socket.end(body);
+  }
+}
+
+/** Undefined when a header holds what cannot be sent. */
+function headText(status: number, headers: readonly string[]): string | undefined {
+  let text = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? "unknown"}\r\n`;
+  for (let at = 0; at + 1 < headers.length; at += 2) {
+    const name = headers[at] ?? "";
+    const value = headers[at + 1] ?? "";
+    if (!isSendable(name, value)) return undefined;
+    text += `${name}: ${value}\r\n`;
+  }
+  return `${text}\r\n`;
+}
+
+function isSendable(name: string, value: string): boolean {
+  try {
+    validateHeaderName(name);
+    validateHeaderValue(name, value);
+    return true;
+  } catch {
+    return false; // it came from a guest; what is wrong with it matters to nobody
+  }
+}

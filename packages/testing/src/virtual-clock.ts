@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import type { Clock } from "@space/model";
+
+interface Timer {
+  readonly atMs: number;
+  readonly order: number;
+  readonly callback: () => void;
+}
+
+/** Lets everything run that needs no time: promises, and writes that wait for the end of a turn. */
+export async function settle(turns = 24): Promise<void> {
+  for (let turn = 0; turn < turns; turn += 1) await new Promise<void>((resolve) => setImmediate(resolve));
+}
+
+/** Time that moves only when a test moves it. Wall and monotonic time move together; `step` moves the wall alone. */
+export class VirtualClock implements Clock {
+  readonly #timers = new Set<Timer>();
+  #monotonicMs = 1000;
+  #offsetMs: number;
+  #order = 0;
+
+  constructor(startMs = 1_800_000_000_000) {
+    this.#offsetMs = startMs - this.#monotonicMs;
+  }
+
+  wallMs(): number {
+    return this.#monotonicMs + this.#offsetMs;
+  }
+
+  monotonicMs(): number {
+    return this.#monotonicMs;
+  }
+
+  after(delayMs: number, callback: () => void): () => void {
+    const timer = { atMs: this.#monotonicMs + Math.max(0, delayMs), order: this.#order++, callback };
+    this.#timers.add(timer);
+    return () => this.#timers.delete(timer);
+  }
+
+  /** Timers that wait now. */
+  get waiting(): number {
+    return this.#timers.size;
+  }
+
+  /** Moves time on, firing each timer at its instant and letting its consequences run before the next. */
+  async advance(ms: number): Promise<void> {
+    const endMs = this.#monotonicMs + ms;
+    await settle();
+    for (;;) {
+      const next = [...this.#timers]
+        .filter(({ atMs }) => atMs <= endMs)
+        .sort((a, b) => a.atMs - b.atMs || a.order - b.order)[0];
+      if (next === undefined) break;
+      this.#timers.delete(next);
+      this.#monotonicMs = Math.max(this.#monotonicMs, next.atMs);
+      next.callback();
+      await settle();
+    }
+    this.#monotonicMs = endMs;
+  }
+
+  /** The wall clock is set, as an administrator or NTP does. */
+  step(ms: number): void {
+    this.#offsetMs += ms;
+  }
+}
