@@ -4,14 +4,14 @@
 import { SpaceError } from "@space/model";
 
 /** Names that begin so are ours; a user's own gets one more `$` on the way. */
-const escape = "$";
+const ownSign = "$";
 const bigintName = "$bigint";
 
 /** JSON that keeps bigints: `{"$bigint":"12"}`. Any other member whose name begins with `$` arrives as it was. */
 export function encodeJson(value: unknown): string {
   return JSON.stringify(value, (_name, member: unknown) => {
     if (typeof member === "bigint") return new TaggedBigint(member);
-    return isEscapable(member) ? renamed(member, (name) => escape + name) : member;
+    return isEscapable(member) ? renamed(member, (name) => ownSign + name) : member;
   });
 }
 
@@ -39,12 +39,12 @@ type Members = Readonly<Record<string, unknown>>;
 function isEscapable(value: unknown): value is Members {
   if (typeof value !== "object" || value === null) return false;
   if (Array.isArray(value) || value instanceof TaggedBigint) return false;
-  return Object.keys(value).some((name) => name.startsWith(escape));
+  return Object.keys(value).some((name) => name.startsWith(ownSign));
 }
 
 function renamed(members: Members, rename: (name: string) => string): Members {
   return Object.fromEntries(
-    Object.entries(members).map(([name, value]) => [name.startsWith(escape) ? rename(name) : name, value]),
+    Object.entries(members).map(([name, value]) => [name.startsWith(ownSign) ? rename(name) : name, value]),
   );
 }
 

@@ -59,7 +59,7 @@ export function parseHostOperationHead(value: unknown): HostOperationHead {
 function parseRequestLine(head: Record<string, unknown>): { method: string; path: string } {
   const { method, path } = head;
   if (typeof method !== "string" || !/^[A-Z]{1,16}$/.test(method)) throw bad("bad method");
-  if (typeof path !== "string" || !path.startsWith("/")) throw bad("bad path");
+  if (typeof path !== "string" || !path.startsWith("/") || /[\0\r\n ]/.test(path)) throw bad("bad path");
   return { method, path };
 }
 
@@ -130,12 +130,14 @@ function parseTarget(value: unknown): OperationTarget {
   return { purpose: "service-port", port, protocol: known };
 }
 
+/** Names are tokens in lower case, so that a reserved one has one spelling (R-14); values hold no line end. */
 function parseHeaders(value: unknown): readonly string[] {
   if (!Array.isArray(value) || value.length % 2 !== 0) throw bad("bad headers");
-  const headers: string[] = [];
-  for (const text of value) {
-    if (typeof text !== "string") throw bad("bad headers");
-    headers.push(text);
-  }
-  return headers;
+  return value.map((text: unknown, at) => {
+    const isFit = typeof text === "string" && (at % 2 === 0 ? headerName.test(text) : !/[\0\r\n]/.test(text));
+    if (!isFit) throw bad("bad headers");
+    return text;
+  });
 }
+
+const headerName = /^[!#$%&'*+.^_`|~0-9a-z-]+$/;

@@ -101,7 +101,10 @@ export function serveRpc(
     },
   );
   return {
-    onData: () => stream.reset("unexpected"),
+    onData: () => {
+      stream.reset("unexpected");
+      abort.abort();
+    },
     onEnd: () => undefined,
     onReset: () => abort.abort(),
   };
