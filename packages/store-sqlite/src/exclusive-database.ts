@@ -14,7 +14,7 @@ const busy = 5;
 export function openExclusive(path: string, schema: string): DatabaseSync {
   let database: DatabaseSync | undefined;
   try {
-    closeSync(openSync(path, "a", 0o600));
+    createForOwner(path);
     database = new DatabaseSync(path, { timeout: 0, enableForeignKeyConstraints: true });
     // Exclusive before WAL: the index of the log then lives in this process and the lock is never given up.
     database.exec("PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;");
@@ -25,6 +25,15 @@ export function openExclusive(path: string, schema: string): DatabaseSync {
     database?.close();
     if (isBusy(cause)) throw new SpaceError("data/in-use", { pid: readPid(`${path}.pid`) }, { cause });
     throw new SpaceError("store/failed", { step: "open" }, { cause });
+  }
+}
+
+/** Makes the file if it is not there. One that is there is not opened: closing it again would drop this process's lock. */
+function createForOwner(path: string): void {
+  try {
+    closeSync(openSync(path, "ax", 0o600));
+  } catch (error) {
+    if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
   }
 }
 

@@ -217,12 +217,12 @@ export interface SandboxStore {
 
   /** Running sandboxes past their end, and lost ones that nothing will bring back, oldest end first. */
   due(nowMs: number, limit: number): Promise<readonly SandboxRecord[]>;
-  /** Transitional sandboxes whose claim has run out by then, or is another owner's. */
-  abandoned(owner: string, nowMs: number, limit: number): Promise<readonly SandboxRecord[]>;
+  /** Transitional sandboxes whose claim has run out by then, the longest ago first. */
+  abandoned(nowMs: number, limit: number): Promise<readonly SandboxRecord[]>;
   /** Sandboxes with an execution that has not ended on this worker, or frozen processes there. */
   onWorker(workerId: WorkerId): Promise<readonly SandboxRecord[]>;
-  /** Every sandbox in one of the states, of all tenants. */
-  inStates(states: readonly SandboxState[]): Promise<readonly SandboxRecord[]>;
+  /** Every sandbox, of all tenants, that holds something at a worker or is in between: all but plain paused and dead ones. */
+  live(): Promise<readonly SandboxRecord[]>;
   /** Executions that have not ended, and frozen ones, by worker. */
   load(): Promise<ReadonlyMap<WorkerId, number>>;
 

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import type { Clock, InstallationStore, SandboxStore } from "@space/model";
+import { Database } from "./database.ts";
+import { controlPlaneSchema, migrate } from "./migrations.ts";
+import { SqliteInstallationStore } from "./sqlite-installation-store.ts";
+import { SqliteSandboxStore } from "./sqlite-sandbox-store.ts";
+
+export interface ControlStore {
+  readonly sandboxes: SandboxStore;
+  readonly installation: InstallationStore;
+  /** Writes what is asked for already, and gives the file up. */
+  close(): void;
+}
+
+/**
+ * Opens or makes the control plane's database in a directory that only its owner may enter, and brings its schema up to
+ * date. A second holder is refused with `data/in-use` and the first one's pid. Throws `store/failed`.
+ */
+export function openControlStore(directory: string, clock: Clock): ControlStore {
+  mkdirSync(directory, { recursive: true, mode: 0o700 });
+  const database = Database.open(join(directory, "control.sqlite"));
+  try {
+    migrate(database, controlPlaneSchema());
+  } catch (error) {
+    database.close();
+    throw error;
+  }
+  return {
+    sandboxes: new SqliteSandboxStore(database, clock),
+    installation: new SqliteInstallationStore(database),
+    close: () => database.close(),
+  };
+}

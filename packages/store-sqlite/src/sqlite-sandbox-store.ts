@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import {
+  type BeginOutcome,
+  type ChangeOutcome,
+  type ChangeRequest,
+  type Clock,
+  type Digest,
+  type ListSandboxes,
+  type NewSandbox,
+  type PendingQuery,
+  type PendingSideEffect,
+  parseDigest,
+  type SandboxId,
+  type SandboxRecord,
+  type SandboxStore,
+  type SideEffect,
+  type StoredCertificate,
+  type StoredManifest,
+  type TenantId,
+  type WorkerId,
+} from "@space/model";
+import type { Database } from "./database.ts";
+import { pendingEffects, postponeEffect, settleEffect, writeEffects } from "./outbox.ts";
+import { nullableText, text } from "./row.ts";
+import { beginSandbox } from "./sandbox-begin.ts";
+import { applyChange } from "./sandbox-changes.ts";
+import {
+  abandonedSandboxes,
+  dueSandboxes,
+  listSandboxes,
+  liveSandboxes,
+  sandboxesOnWorker,
+  workerLoad,
+} from "./sandbox-queries.ts";
+import { sandboxById } from "./sandbox-rows.ts";
+
+/** {@link SandboxStore} over SQLite. Reads are answered at once; writes share transactions (see {@link Database}). */
+export class SqliteSandboxStore implements SandboxStore {
+  readonly #database: Database;
+  readonly #clock: Clock;
+
+  constructor(database: Database, clock: Clock) {
+    this.#database = database;
+    this.#clock = clock;
+  }
+
+  async read(sandboxId: SandboxId): Promise<SandboxRecord | undefined> {
+    return sandboxById(this.#database, sandboxId);
+  }
+
+  async list(tenantId: TenantId, query: ListSandboxes): Promise<readonly SandboxRecord[]> {
+    return listSandboxes(this.#database, tenantId, query);
+  }
+
+  begin(sandbox: NewSandbox): Promise<BeginOutcome> {
+    return this.#database.write((statements) => beginSandbox(statements, sandbox));
+  }
+
+  change(request: ChangeRequest): Promise<ChangeOutcome> {
+    const nowMs = this.#clock.wallMs();
+    return this.#database.write((statements) => applyChange(statements, request, nowMs));
+  }
+
+  async due(nowMs: number, limit: number): Promise<readonly SandboxRecord[]> {
+    return dueSandboxes(this.#database, nowMs, limit);
+  }
+
+  async abandoned(nowMs: number, limit: number): Promise<readonly SandboxRecord[]> {
+    return abandonedSandboxes(this.#database, nowMs, limit);
+  }
+
+  async onWorker(workerId: WorkerId): Promise<readonly SandboxRecord[]> {
+    return sandboxesOnWorker(this.#database, workerId);
+  }
+
+  async live(): Promise<readonly SandboxRecord[]> {
+    return liveSandboxes(this.#database);
+  }
+
+  async load(): Promise<ReadonlyMap<WorkerId, number>> {
+    return workerLoad(this.#database);
+  }
+
+  async manifest(sandboxId: SandboxId, digest: Digest): Promise<StoredManifest | undefined> {
+    const row = this.#database.get(
+      `SELECT m.countersigned, e.public_key FROM manifests m JOIN executions e USING (sandbox_id, generation)
+        WHERE m.digest = :digest AND m.sandbox_id = :sandboxId`,
+      { digest, sandboxId },
+    );
+    if (row === undefined) return undefined;
+    return { countersigned: text(row, "countersigned"), executionPublicKey: text(row, "public_key") };
+  }
+
+  async certificates(sandboxId: SandboxId): Promise<readonly StoredCertificate[]> {
+    const rows = this.#database.all(
+      "SELECT token, digest, previous FROM certificates WHERE sandbox_id = :sandboxId ORDER BY generation",
+      { sandboxId },
+    );
+    return rows.map((row) => {
+      const previous = nullableText(row, "previous");
+      return {
+        token: text(row, "token"),
+        digest: parseDigest(text(row, "digest")),
+        previous: previous === null ? null : parseDigest(previous),
+      };
+    });
+  }
+
+  enqueue(effects: readonly SideEffect[]): Promise<readonly PendingSideEffect[]> {
+    return this.#database.write((statements) => writeEffects(statements, effects));
+  }
+
+  async pending(query: PendingQuery): Promise<readonly PendingSideEffect[]> {
+    return pendingEffects(this.#database, query);
+  }
+
+  settle(id: number): Promise<void> {
+    return this.#database.write((statements) => settleEffect(statements, id));
+  }
+
+  postpone(id: number, notBeforeMs: number): Promise<void> {
+    return this.#database.write((statements) => postponeEffect(statements, id, notBeforeMs));
+  }
+
+  purge(beforeMs: number, limit: number): Promise<number> {
+    return this.#database.write((statements) =>
+      statements.run(
+        `DELETE FROM sandboxes WHERE sandbox_id IN (
+          SELECT s.sandbox_id FROM sandboxes s WHERE s.state IN ('killed', 'failed') AND s.changed_at_ms < :beforeMs
+            AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.sandbox_id = s.sandbox_id) LIMIT :limit)`,
+        { beforeMs, limit },
+      ),
+    );
+  }
+}
