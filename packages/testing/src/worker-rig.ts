@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import { hash } from "node:crypto";
+import { type Duplex, duplexPair } from "node:stream";
+import {
+  type ActivateRequest,
+  type Digest,
+  type ExecutionIdentity,
+  freezeIdentity,
+  newActivationId,
+  newAdmissionId,
+  newSandboxId,
+  newTenantId,
+  newWorkerId,
+  parseGeneration,
+  type SandboxId,
+  type SnapshotAnswer,
+  SpaceError,
+  type WorkerId,
+} from "@space/model";
+import { chunkedArchives } from "@space/object-store";
+import { FrameLink, headerValue, type LinkStream, type OperationHead, parseAnswerHead } from "@space/wire";
+import { createWorker, type Worker, type WorkerOptions, type WorkerPorts } from "@space/worker";
+import { FakeBridge } from "./fake-bridge.ts";
+import { FakeMachine, FakeSubstrate } from "./fake-machine.ts";
+import { MemoryObjectStore } from "./memory-object-store.ts";
+import { MemoryDisk, MemoryWorkerStore } from "./memory-worker-store.ts";
+import { RecordingAudit } from "./recording-audit.ts";
+import { SeededRandom } from "./seeded-random.ts";
+import { TestAuthority } from "./test-authority.ts";
+import { VirtualClock } from "./virtual-clock.ts";
+
+/** What a gateway got for one operation. */
+export interface GatewayAnswer {
+  readonly status: number | undefined;
+  readonly headers: readonly string[];
+  readonly body: string;
+  readonly reset: string | undefined;
+  readonly proceed: string | undefined;
+}
+
+/** One operation that a gateway has open. */
+export interface OpenOperation {
+  readonly stream: LinkStream;
+  readonly answer: Promise<GatewayAnswer>;
+  body(): string;
+  reset(): string | undefined;
+}
+
+/** One daemon: the ports that end with it. */
+export interface Daemon {
+  readonly worker: Worker;
+  readonly store: MemoryWorkerStore;
+  readonly substrate: FakeSubstrate;
+}
+
+/** How a daemon is to differ from the usual one. */
+export interface BootOptions {
+  readonly worker?: Partial<WorkerOptions>;
+  readonly ports?: Partial<WorkerPorts>;
+  readonly create?: typeof createWorker;
+  readonly prepare?: (daemon: Omit<Daemon, "worker">) => void;
+}
+
+/** A worker's host, its control plane and its gateways, in one process and in virtual time. */
+export class WorkerRig {
+  readonly clock = new VirtualClock();
+  readonly random: SeededRandom;
+  readonly authority: TestAuthority;
+  readonly workerId: WorkerId;
+  readonly disk = new MemoryDisk();
+  readonly machine = new FakeMachine();
+  readonly bridge = new FakeBridge(this.machine);
+  readonly objects: MemoryObjectStore;
+  readonly audit = new RecordingAudit();
+  /** The gateway's thumbprint. */
+  readonly presenter = hash("sha256", "gateway certificate", "base64url");
+  readonly #tenantId;
+  #daemon: Daemon | undefined;
+  #bridgeReachable = { yes: true };
+  readonly #gatewaySockets: Duplex[] = [];
+
+  constructor(seed = "worker", objects = new MemoryObjectStore()) {
+    this.random = new SeededRandom(seed);
+    this.authority = new TestAuthority(this.clock, this.random);
+    this.workerId = newWorkerId(this.random);
+    this.#tenantId = newTenantId(this.random);
+    this.objects = objects;
+  }
+
+  get daemon(): Daemon {
+    if (this.#daemon === undefined) throw new TypeError("no daemon runs");
+    return this.#daemon;
+  }
+
+  get worker(): Worker {
+    return this.daemon.worker;
+  }
+
+  /** Starts a daemon on this host's disk, with keys unless the disk has some. */
+  async boot(options: BootOptions = {}): Promise<Worker> {
+    const store = new MemoryWorkerStore(this.disk);
+    const substrate = new FakeSubstrate(this.machine);
+    const reachable = { yes: true };
+    this.#bridgeReachable = reachable;
+    options.prepare?.({ store, substrate });
+    try {
+      const worker = await (options.create ?? createWorker)(
+        {
+          workerId: this.workerId,
+          capacity: 8,
+          rootPublicKey: this.authority.rootPublicKey,
+          ...options.worker,
+        },
+        {
+          records: store,
+          substrate,
+          objects: this.objects,
+          archives: chunkedArchives(this.objects, { chunkBytes: 8 }),
+          host: {
+            connect: async () => {
+              if (reachable.yes) return this.bridge.accept();
+              throw new SpaceError("endpoint/unverifiable", { problem: "the daemon is gone" });
+            },
+          },
+          clock: this.clock,
+          random: this.random,
+          audit: this.audit,
+          ...options.ports,
+        },
+      );
+      if (this.disk.bundle === undefined) await worker.control.replaceKeys(this.authority.bundle());
+      this.#daemon = { worker, store, substrate };
+      return worker;
+    } catch (error) {
+      store.close();
+      throw error;
+    }
+  }
+
+  /** Ends the daemon as `kill -9` does: nothing of it runs on, its processes do. */
+  kill(): void {
+    this.#bridgeReachable.yes = false;
+    this.daemon.store.close();
+    this.machine.listeners = [];
+    this.bridge.dropLinks();
+    for (const socket of this.#gatewaySockets.splice(0)) socket.destroy();
+    this.#daemon = undefined;
+  }
+
+  async reboot(options: BootOptions = {}): Promise<Worker> {
+    this.kill();
+    return this.boot(options);
+  }
+
+  identity(parts: { sandboxId?: SandboxId; generation?: number; attempt?: number } = {}): ExecutionIdentity {
+    return freezeIdentity({
+      sandboxId: parts.sandboxId ?? newSandboxId(this.random),
+      generation: parseGeneration(String(parts.generation ?? 1)),
+      placement: { workerId: this.workerId, substrate: "namespace" },
+      activation: { id: newActivationId(this.random), attempt: parts.attempt ?? 1 },
+    });
+  }
+
+  request(identity: ExecutionIdentity, more: Partial<ActivateRequest> = {}): ActivateRequest {
+    return {
+      identity,
+      tenantId: this.#tenantId,
+      template: "base",
+      limits: { memoryBytes: 2 ** 29, cpus: 1, processes: 256, diskBytes: 2 ** 30 },
+      variables: { A: "1" },
+      ...more,
+    };
+  }
+
+  /** Activates and installs, as the control plane does. Returns the certificate. */
+  async run(identity: ExecutionIdentity, more: Partial<ActivateRequest> = {}): Promise<string> {
+    const { publicKey } = await this.worker.control.activate(this.request(identity, more));
+    const certificate = this.authority.certificate({
+      identity,
+      publicKey,
+      restoredFrom: more.from?.digest ?? null,
+    });
+    await this.worker.control.install(certificate);
+    return certificate;
+  }
+
+  /** Pauses, as the control plane does, keeping the memory here or not. Returns where to resume from. */
+  async pause(
+    identity: ExecutionIdentity,
+    keepMemory: boolean,
+  ): Promise<NonNullable<ActivateRequest["from"]>> {
+    const from = sourceOf(await this.worker.control.snapshot(identity, null));
+    await this.worker.control.retire(this.authority.retirement(identity), keepMemory ? from.digest : null);
+    return { ...from, memory: keepMemory ? "frozen-on-worker" : "none" };
+  }
+
+  /** A gateway's connection. */
+  gateway(presenter: string = this.presenter): FrameLink {
+    const [near, far] = duplexPair();
+    this.#gatewaySockets.push(far);
+    this.worker.acceptGateway(far, presenter);
+    return new FrameLink(near, { dialled: true });
+  }
+
+  head(identity: ExecutionIdentity, more: Partial<OperationHead> = {}): OperationHead {
+    return {
+      admission: newAdmissionId(this.random),
+      sandbox: identity.sandboxId,
+      capability: this.authority.capability({ identity, presenter: this.presenter }),
+      target: { purpose: "control" },
+      method: "GET",
+      path: "/files?path=/a",
+      headers: ["accept", "*/*"],
+      ...more,
+    };
+  }
+
+  /** One whole operation. Without a body the head ends the request. */
+  async send(link: FrameLink, head: OperationHead, body?: string): Promise<GatewayAnswer> {
+    const operation = openOperation(link, head, body === undefined);
+    if (body !== undefined) {
+      operation.stream.send(Buffer.from(body));
+      operation.stream.end();
+    }
+    return operation.answer;
+  }
+
+  /** One operation for this identity over a new connection. */
+  async ask(identity: ExecutionIdentity, more: Partial<OperationHead> = {}): Promise<GatewayAnswer> {
+    const link = this.gateway();
+    const answer = await this.send(link, this.head(identity, more));
+    link.destroy(undefined);
+    return answer;
+  }
+}
+
+/** Opens an operation; the answer comes when the worker's side has ended or was reset. */
+export function openOperation(link: FrameLink, head: unknown, ended: boolean): OpenOperation {
+  let status: number | undefined;
+  let headers: readonly string[] = [];
+  let body = "";
+  let reset: string | undefined;
+  let proceed: string | undefined;
+  const { promise: answer, resolve } = Promise.withResolvers<GatewayAnswer>();
+  const finish = (): void => resolve({ status, headers, body, reset, proceed });
+  const stream = link.open(
+    JSON.stringify(head),
+    {
+      onHead: (bytes) => {
+        ({ status, headers } = parseAnswerHead(JSON.parse(bytes.toString())));
+      },
+      onProceed: (admission) => {
+        proceed = admission;
+      },
+      onData: (chunk) => {
+        body += chunk.toString();
+        stream.consumed(chunk.length);
+      },
+      onEnd: finish,
+      onReset: (reason) => {
+        reset = reason;
+        finish();
+      },
+    },
+    ended,
+  );
+  return { stream, answer, body: () => body, reset: () => reset };
+}
+
+/** The verdict of an answer, as a gateway reads it. */
+export function verdictOf(answer: GatewayAnswer): string {
+  return (
+    headerValue(answer.headers, "space-verdict") ??
+    (headerValue(answer.headers, "space-admitted") === undefined ? "none" : "match")
+  );
+}
+
+export function sourceOf({ manifest, signed }: SnapshotAnswer): {
+  readonly manifest: SnapshotAnswer["manifest"];
+  readonly digest: Digest;
+  readonly memory: "none";
+} {
+  return { manifest, digest: hash("sha256", signed, "hex") as Digest, memory: "none" };
+}
