@@ -251,7 +251,10 @@ static char **take_list(struct cursor *p, uint32_t *count) {
 }
 
 static void start_bridge(struct client *c, uint32_t request, struct cursor *p) {
-  struct host h = {.name = take_string(p), .uid = take_u32(p), .gid = take_u32(p)};
+  struct host h = {0};
+  h.name = take_string(p);
+  h.uid = take_u32(p);
+  h.gid = take_u32(p);
   int pipe_fds[2];
   h.argv = take_list(p, &h.argc);
   h.envp = take_list(p, &h.envc);

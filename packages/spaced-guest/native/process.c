@@ -120,7 +120,9 @@ static bool from_host(struct process *p, uint8_t type, struct cursor *payload) {
       return !payload->bad;
     }
     case FR_RESIZE: {
-      struct winsize size = {.ws_col = take_u16(payload), .ws_row = take_u16(payload)};
+      struct winsize size = {0};  // read in statements: initialisers have no order
+      size.ws_col = take_u16(payload);
+      size.ws_row = take_u16(payload);
       if (p->pty && p->output[0] >= 0 && !payload->bad) ioctl(p->output[0], TIOCSWINSZ, &size);
       return !payload->bad;
     }
@@ -291,6 +293,14 @@ static void adopt(struct process *p, struct conn *c) {
   out_free(&kept);
 }
 
+// The host closes first, when it has read the exit: were it closed from here, a frame that the host is just sending (a
+// signal, say) would break its socket before it has read the rest.
+static void await_close(struct conn *c) {
+  uint8_t ignored[512];
+  shutdown(c->fd, SHUT_WR);
+  while (recv(c->fd, ignored, sizeof ignored, 0) > 0) continue;
+}
+
 void process_serve(struct process *p, struct conn *c) {
   struct pollfd w[W_COUNT];
   bool alive = true;
@@ -321,6 +331,7 @@ void process_serve(struct process *p, struct conn *c) {
       alive = true;
     }
   }
+  if (alive && c->fd >= 0) await_close(c);
   pthread_mutex_lock(&lock);
   // Its own group, which no stranger can join; and no pid is reused before the reaper, under this lock, lets it go.
   if (!p->reaped) kill(-p->pid, SIGKILL);

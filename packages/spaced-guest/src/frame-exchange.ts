@@ -87,7 +87,7 @@ export class FrameExchange implements ProcessLink {
     this.#sink = sink;
   }
 
-  /** Gives the socket away as a raw pipe. Bytes that came after the last frame are its first. */
+  /** Gives the socket away as a raw pipe, paused. Bytes that came after the last frame are its first. */
   release(): Socket {
     this.#takenOver = true;
     const { socket } = this;

@@ -145,6 +145,7 @@ export class FrameBuilder {
     this.#bytes = Buffer.allocUnsafe(initialBytes);
   }
 
+  /** Where `extra` more bytes go. To be called before `#bytes` is read: growing replaces it. */
   #grow(extra: number): number {
     const at = this.#length;
     const needed = at + extra;
@@ -172,37 +173,44 @@ export class FrameBuilder {
   }
 
   u8(value: number): this {
-    this.#bytes.writeUInt8(value, this.#grow(1));
+    const at = this.#grow(1);
+    this.#bytes.writeUInt8(value, at);
     return this;
   }
 
   u16(value: number): this {
-    this.#bytes.writeUInt16LE(value, this.#grow(2));
+    const at = this.#grow(2);
+    this.#bytes.writeUInt16LE(value, at);
     return this;
   }
 
   u32(value: number): this {
-    this.#bytes.writeUInt32LE(value, this.#grow(4));
+    const at = this.#grow(4);
+    this.#bytes.writeUInt32LE(value, at);
     return this;
   }
 
   i32(value: number): this {
-    this.#bytes.writeInt32LE(value, this.#grow(4));
+    const at = this.#grow(4);
+    this.#bytes.writeInt32LE(value, at);
     return this;
   }
 
   u64(value: bigint): this {
-    this.#bytes.writeBigUInt64LE(value, this.#grow(8));
+    const at = this.#grow(8);
+    this.#bytes.writeBigUInt64LE(value, at);
     return this;
   }
 
   i64(value: bigint): this {
-    this.#bytes.writeBigInt64LE(value, this.#grow(8));
+    const at = this.#grow(8);
+    this.#bytes.writeBigInt64LE(value, at);
     return this;
   }
 
   raw(value: Uint8Array): this {
-    this.#bytes.set(value, this.#grow(value.length));
+    const at = this.#grow(value.length);
+    this.#bytes.set(value, at);
     return this;
   }
 
@@ -213,7 +221,8 @@ export class FrameBuilder {
   string(value: string): this {
     const length = Buffer.byteLength(value);
     this.u32(length);
-    this.#bytes.write(value, this.#grow(length), "utf8");
+    const at = this.#grow(length);
+    this.#bytes.write(value, at, "utf8");
     return this;
   }
 

@@ -254,7 +254,8 @@ export class GuestConnection {
     try {
       frame = wire.encodeSpawn(request);
     } catch (cause) {
-      if (cause instanceof ProtocolError) throw new GuestError(constants.errno.E2BIG, "exec");
+      if (cause instanceof ProtocolError)
+        return Promise.reject(new GuestError(constants.errno.E2BIG, "exec"));
       throw cause;
     }
     this.#frames.send(frame);
@@ -272,7 +273,8 @@ export class GuestConnection {
     return this.#becomeProcess(handlers);
   }
 
-  /** Connects to a TCP port on the guest's loopback. Resolves with the socket, from then on a raw duplex pipe. */
+  /** Connects to a TCP port on the guest's loopback. Resolves with the socket, from then on a raw
+   * duplex pipe, paused: `resume`, `pipe` or iterate it. */
   dial(port: number): Promise<Socket> {
     const payload = Buffer.allocUnsafe(2);
     payload.writeUInt16LE(port);

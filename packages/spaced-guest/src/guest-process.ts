@@ -49,6 +49,7 @@ export class GuestProcess implements FrameSink {
   #windowBytes = stdinWindowBytes;
   #queue: Uint8Array[] = [];
   #eofQueued = false;
+  #eofSent = false;
   #ended = false;
 
   /** Made by `GuestConnection.spawn` and `attach` only. */
@@ -151,8 +152,10 @@ export class GuestProcess implements FrameSink {
       if (size === head.length) this.#queue.shift();
       else this.#queue[0] = head.subarray(size);
     }
-    if (this.#eofQueued && this.#queue.length === 0)
+    if (this.#eofQueued && !this.#eofSent && this.#queue.length === 0) {
+      this.#eofSent = true;
       this.#connection.writeFrames(encodeFrame(GuestFrame.stdinEof));
+    }
   }
 
   #end(): void {

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import { existsSync } from "node:fs";
+import { describe, it } from "node:test";
+import { nativeLauncherPath } from "@space/spaced-guest";
+import { guestProtocolContract } from "./guest-protocol.ts";
+
+if (existsSync(nativeLauncherPath)) guestProtocolContract("native", { terminals: true });
+else
+  describe("guest protocol, native", () =>
+    it("is built", { skip: "no C compiler built the native launcher" }));

@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { connect } from "node:net";
+import { after, before, describe, it } from "node:test";
+import {
+  encodeFrame,
+  GuestConnection,
+  GuestConnectionError,
+  GuestError,
+  GuestPool,
+  maxFrameBytes,
+} from "@space/spaced-guest";
+import type { LauncherKind } from "@space/substrate-namespace";
+import {
+  asRoot,
+  asUser,
+  eventually,
+  GuestHost,
+  needsRoot,
+  type TestGuest,
+  WatchedProcess,
+} from "../src/guest-host.ts";
+import { fileCases, guestError, treeCases } from "./guest-files.ts";
+
+/** The guest protocol (PROTOCOL.md section 1), against a real guest started by one of the launchers. */
+export function guestProtocolContract(
+  launcher: LauncherKind,
+  abilities: { readonly terminals: boolean },
+): void {
+  describe(`guest protocol, ${launcher}`, { skip: needsRoot, timeout: 60_000 }, () => {
+    let host: GuestHost;
+    let guest: TestGuest;
+    before(async () => {
+      host = await GuestHost.open(launcher);
+      guest = await host.start();
+    });
+    after(() => host.close());
+    const run = () => guest;
+    helloCases(run);
+    fileCases(run);
+    treeCases(run);
+    processCases(run);
+    streamCases(run);
+    rekeyCases(() => host);
+    terminalCases(run, abilities.terminals);
+  });
+}
+
+function helloCases(guest: () => TestGuest): void {
+  it("proves the activation, and closes on a wrong secret", async () => {
+    await guest().using((connection) => connection.stat("/"));
+    const { activationId } = guest();
+    const wrong = { activationId, secret: randomBytes(32) };
+    await assert.rejects(
+      GuestConnection.connect(guest().evidence.socketPath, wrong),
+      (error) => error instanceof GuestConnectionError && error.fault === "unverified",
+    );
+  });
+
+  it("closes a connection that begins with anything but HELLO, or breaks the framing, and goes on serving", async () => {
+    const tooLong = Buffer.alloc(5);
+    tooLong.writeUInt32LE(maxFrameBytes + 1);
+    const rude = [
+      encodeFrame(32, Buffer.from("\u0001\0\0\0/")),
+      encodeFrame(1, Buffer.alloc(31)),
+      tooLong,
+      randomBytes(4096),
+    ];
+    for (const bytes of rude) {
+      await new Promise<void>((resolve) => {
+        const socket = connect(guest().evidence.socketPath);
+        socket.on("error", () => undefined); // reset is as good as closed
+        socket.on("close", () => resolve());
+        socket.write(bytes);
+        if (bytes.length === 4096) socket.end();
+        socket.resume();
+      });
+    }
+    await guest().using((connection) => connection.stat("/"));
+  });
+
+  it("closes on unknown operations and on payloads that lie about their lengths", async () => {
+    const lies = [
+      encodeFrame(99),
+      encodeFrame(32, Buffer.from([255, 255, 255, 255, 47])),
+      encodeFrame(32, Buffer.from([2, 0, 0, 0, 47, 0])), // a NUL in a path
+      encodeFrame(41, randomBytes(64)),
+    ];
+    for (const bytes of lies) {
+      const connection = await guest().connect();
+      const closed = new Promise<void>((resolve) => connection.onClose(resolve));
+      connection.socket.write(bytes);
+      if (bytes[4] === 41) connection.destroy();
+      await closed;
+    }
+    await guest().using((connection) => connection.stat("/"));
+  });
+}
+
+function processCases(guest: () => TestGuest): void {
+  it("runs a process with its user, folder, environment and output", async () => {
+    const script = "id -u; id -g; pwd; echo $X; umask; cat /proc/self/oom_score_adj; echo oops >&2; exit 7";
+    const result = await guest().run(["sh", "-c", script], { env: { PATH: "/bin", X: "y z" }, cwd: "/tmp" });
+    assert.deepEqual(result, {
+      stdout: "1000\n1000\n/tmp\ny z\n0022\n100\n",
+      stderr: "oops\n",
+      exit: { kind: "exited", code: 7 },
+    });
+  });
+
+  it("gives groups, and no capabilities to anybody but root", async () => {
+    const status =
+      "grep -E '^(Cap(Eff|Prm|Amb)|Groups|NoNewPrivs|Seccomp):' /proc/self/status | tr -s '\\t ' ' '";
+    const none = "0000000000000000";
+    assert.equal(
+      await guest().shell(status, { groups: [27, 100] }),
+      `Groups: 27 100 \nCapPrm: ${none}\nCapEff: ${none}\nCapAmb: ${none}\nNoNewPrivs: 1\nSeccomp: 2\n`,
+    );
+    assert.match(await guest().shell(status, asRoot), /CapEff: 00000000000005fb\n/);
+  });
+
+  it("reports signals as such", async () => {
+    const { exit } = await guest().run(["sh", "-c", "kill -TERM $$"]);
+    assert.deepEqual(exit, { kind: "signalled", signal: 15 });
+  });
+
+  it("reports why a process could not be started, and stays usable", async () => {
+    await guest().using(async (connection) => {
+      const handlers = { onExit: () => assert.fail("it ran"), onLost: () => undefined };
+      const refuse = (argv: string[], more: object, code: string, step: string) =>
+        assert.rejects(
+          connection.spawn({ ...asUser, ...more, argv }, handlers),
+          (error) => error instanceof GuestError && error.code === code && error.step === step,
+        );
+      await refuse(["no-such-program"], {}, "ENOENT", "exec");
+      await refuse(["/etc/passwd"], {}, "EACCES", "exec");
+      await refuse(["true"], { cwd: "/missing" }, "ENOENT", "chdir");
+      await refuse(["true"], { cwd: "/root" }, "EACCES", "chdir");
+      await refuse(["true", "x".repeat(200_000)], {}, "E2BIG", "exec");
+      await refuse(["true", "x".repeat(2_000_000)], {}, "E2BIG", "exec");
+      assert.equal((await connection.stat("/")).type, "directory");
+    });
+  });
+
+  it("keeps output that a background child still writes for a moment, and does not wait for it", async () => {
+    const started = performance.now();
+    const { stdout, exit } = await guest().run(["sh", "-c", "sleep 600 & echo first"]);
+    assert.deepEqual([stdout, exit], ["first\n", { kind: "exited", code: 0 }]);
+    assert.ok(performance.now() - started < 5_000);
+    await guest().using((connection) => connection.killAll(9));
+  });
+
+  it("signals one process, and kills it with its group when the connection ends", async () => {
+    const connection = await guest().connect();
+    const trap = "trap 'echo caught' USR1; echo ready; while :; do sleep 0.02; done";
+    const watched = await WatchedProcess.spawn(connection, { ...asUser, argv: ["sh", "-c", trap] });
+    await watched.until(({ output }) => output.includes("ready"));
+    watched.process?.signal(10);
+    await watched.until(({ output }) => output.includes("caught"));
+    const pid = watched.process?.pid ?? 0;
+    connection.destroy();
+    await eventually("the process to end", async () => !(await exists(guest(), `/proc/${pid}`)));
+  });
+
+  it("ends every process but pid 1", async () => {
+    const connection = await guest().connect();
+    const watched = await WatchedProcess.spawn(connection, { ...asUser, argv: ["sleep", "600"] });
+    await guest().using((other) => other.killAll(9));
+    await watched.until(({ exit }) => exit !== undefined);
+    assert.deepEqual(watched.exit, { kind: "signalled", signal: 9 });
+    await guest().using((other) => other.stat("/"));
+  });
+
+  it("reaps orphans", async () => {
+    await guest().shell("for i in 1 2 3 4 5; do (sleep 0.01 &) ; done");
+    await eventually("no zombies", async () => !(await guest().shell("ps -eo stat || true")).includes("Z"));
+  });
+}
+
+async function exists(guest: TestGuest, path: string): Promise<boolean> {
+  return guest.using((connection) =>
+    connection.stat(path).then(
+      () => true,
+      () => false,
+    ),
+  );
+}
+
+function streamCases(guest: () => TestGuest): void {
+  it("feeds stdin beyond every buffer and ends it", async () => {
+    const connection = await guest().connect();
+    const content = randomBytes(5_000_000);
+    let received = 0;
+    let drain: (() => void) | undefined;
+    const exited = new Promise<number>((resolve, reject) => {
+      void connection
+        .spawn(
+          { ...asUser, argv: ["cat"], stdin: true },
+          {
+            onStdout: (chunk) => {
+              assert.ok(content.subarray(received, received + chunk.length).equals(chunk));
+              received += chunk.length;
+            },
+            onStdinDrain: () => drain?.(),
+            onExit: () => resolve(received),
+            onLost: reject,
+          },
+        )
+        .then(async (process) => {
+          for (let at = 0; at < content.length; at += 100_000) {
+            const wait = new Promise<void>((next) => {
+              drain = next;
+            });
+            if (!process.writeStdin(content.subarray(at, at + 100_000))) await wait;
+          }
+          process.closeStdin();
+        });
+    });
+    assert.equal(await exited, content.length);
+  });
+
+  it("drops stdin that nobody reads any more", async () => {
+    const { exit } = await guest().run(["sh", "-c", "exec <&-; sleep 0.05; exit 3"], {
+      input: "x".repeat(1_000_000),
+    });
+    assert.deepEqual(exit, { kind: "exited", code: 3 });
+  });
+
+  it("takes signals while a process does not read its stdin and nobody reads its output", async () => {
+    const connection = await guest().connect();
+    connection.pause();
+    const started = WatchedProcess.spawn(connection, {
+      ...asUser,
+      argv: ["sh", "-c", "yes; :"],
+      stdin: true,
+    });
+    connection.resume();
+    const watched = await started;
+    watched.process?.pause();
+    watched.process?.writeStdin(randomBytes(1_000_000));
+    watched.process?.signal(9);
+    await guest().using((other) => other.stat("/"));
+    watched.process?.resume();
+    await watched.until(({ exit }) => exit !== undefined);
+    await guest().using((other) => other.killAll(9));
+  });
+
+  it("lets one flood and another speak", async () => {
+    const script = "(yes flood | head -c 3000000) & (sleep 0.05; echo spoke >&2); wait";
+    const { stdout, stderr } = await guest().run(["sh", "-c", script]);
+    assert.deepEqual([stdout.length, stderr], [3_000_000, "spoke\n"]);
+  });
+
+  it("dials a port of the guest, passes half-closes on, and refuses closed ports", async () => {
+    const server = await guest().connect();
+    const perl = `use IO::Socket::INET; my $s = IO::Socket::INET->new(LocalAddr => "127.0.0.1", LocalPort => 80, Listen => 1) or die $!;
+      $| = 1; print "listening\\n"; my $c = $s->accept; local $/; my $all = <$c>; print $c "got ", length($all); close $c;`;
+    const watched = await WatchedProcess.spawn(server, { ...asUser, argv: ["perl", "-e", perl] });
+    await watched.until(({ output }) => output.includes("listening"));
+    const connection = await guest().connect();
+    const pipe = await connection.dial(80);
+    let answer = "";
+    pipe.setEncoding("utf8").on("data", (text: string) => {
+      answer += text;
+    });
+    pipe.resume();
+    pipe.end(randomBytes(1_234_567));
+    await new Promise((resolve) => pipe.once("close", resolve));
+    assert.equal(answer, "got 1234567");
+    await guest().using(async (other) => {
+      await assert.rejects(other.dial(9), guestError("ECONNREFUSED"));
+      assert.equal((await other.stat("/")).type, "directory");
+    });
+  });
+
+  it("serves a pool in which a stuck operation holds only its own connection", async () => {
+    const pool = new GuestPool({ open: () => guest().connect(), maxConnections: 2, maxWaiting: 1 });
+    const stuck = await pool.take();
+    const endless = stuck.readStream(
+      "/dev/zero",
+      {},
+      { onEntry: () => undefined, onData: () => stuck.pause() },
+    );
+    endless.catch(() => undefined);
+    const answers = await Promise.all([pool.use((c) => c.stat("/tmp")), pool.use((c) => c.stat("/etc"))]);
+    assert.deepEqual(
+      answers.map(({ path }) => path),
+      ["/tmp", "/etc"],
+    );
+    const held = await pool.take();
+    const waiting = pool.use((c) => c.stat("/usr"));
+    await assert.rejects(
+      pool.take(),
+      (error) => error instanceof GuestConnectionError && error.fault === "exhausted",
+    );
+    pool.give(stuck);
+    assert.equal((await waiting).path, "/usr");
+    pool.give(held);
+    await assert.rejects(endless);
+    pool.close();
+  });
+}
+
+function rekeyCases(host: () => GuestHost): void {
+  it("takes a new identity, closes the old connections, and hands its processes on", async () => {
+    const guest = await host().start();
+    const old = { activationId: guest.activationId as string, secret: guest.secret };
+    const next = { activationId: "act_next", secret: randomBytes(32) };
+    const running = await guest.connect();
+    const first = await WatchedProcess.spawn(running, { ...asUser, argv: ["cat"], stdin: true });
+    first.process?.writeStdin(Buffer.from("one\n"));
+    await first.until(({ output }) => output === "one\n");
+    const idle = await guest.connect();
+    const control = await guest.connect();
+    await assert.rejects(control.rekey({ ...old, secret: next.secret }, next), guestError("EACCES"));
+    const closed = Promise.all(
+      [running, idle].map((c) => new Promise<void>((resolve) => c.onClose(resolve))),
+    );
+    await control.rekey(old, next);
+    await closed;
+    assert.equal((await control.stat("/")).type, "directory");
+    await assert.rejects(
+      guest.connect(),
+      (error) => error instanceof GuestConnectionError && error.fault === "unverified",
+    );
+
+    const again = await GuestConnection.connect(guest.evidence.socketPath, next);
+    const second = new WatchedProcess();
+    second.process = await again.attach(first.process?.pid ?? 0, second.handlers);
+    second.process.writeStdin(Buffer.from("two\n"));
+    await second.until(({ output }) => output === "two\n");
+    second.process.closeStdin();
+    await second.until(({ exit }) => exit !== undefined);
+    assert.deepEqual(second.exit, { kind: "exited", code: 0 });
+    await assert.rejects(control.attach(first.process?.pid ?? 0, second.handlers), guestError("ESRCH"));
+    await host().substrate.stop(guest.activationId);
+  });
+}
+
+function terminalCases(guest: () => TestGuest, supported: boolean): void {
+  it("opens a terminal of the given size, resizes it, and types into it", { skip: !supported }, async () => {
+    const connection = await guest().connect();
+    const request = { ...asUser, argv: ["sh"], pty: { cols: 91, rows: 17 } };
+    const watched = await WatchedProcess.spawn(connection, request);
+    watched.process?.writeStdin(Buffer.from("stty size; tty\n"));
+    await watched.until(({ output }) => output.includes("17 91") && output.includes("/dev/pts/"));
+    watched.process?.resize(40, 30);
+    watched.process?.writeStdin(Buffer.from("stty size; exit 5\n"));
+    await watched.until(({ exit }) => exit !== undefined);
+    assert.match(watched.output, /30 40/);
+    assert.deepEqual(watched.exit, { kind: "exited", code: 5 });
+  });
+
+  it("says that it has no terminals", { skip: supported }, async () => {
+    await guest().using((connection) =>
+      assert.rejects(
+        connection.spawn(
+          { ...asUser, argv: ["sh"], pty: { cols: 80, rows: 24 } },
+          { onExit: () => assert.fail("it ran"), onLost: () => undefined },
+        ),
+        guestError("ENOSYS"),
+      ),
+    );
+  });
+}

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import { randomBytes } from "node:crypto";
+import { chmodSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import {
+  type ActivationId,
+  type EndpointEvidence,
+  type ExecutionLimits,
+  newActivationId,
+  newSandboxId,
+  Secret,
+} from "@space/model";
+import { GuestConnection, type GuestProcess, type ProcessExit, type SpawnRequest } from "@space/spaced-guest";
+import { type LauncherKind, NamespaceSubstrate } from "@space/substrate-namespace";
+
+const random = { bytes: (length: number): Uint8Array => randomBytes(length) };
+
+/** A reason to skip, or false: these tests start real guests. */
+export const needsRoot: string | false = process.getuid?.() === 0 ? false : "starting guests needs root";
+
+export const testLimits: ExecutionLimits = {
+  memoryBytes: 256 * 1024 * 1024,
+  cpus: 1,
+  processes: 64,
+  diskBytes: 512 * 1024 * 1024,
+};
+
+export interface RunOptions extends Partial<Omit<SpawnRequest, "argv">> {
+  /** Written to stdin, which is then closed. */
+  readonly input?: string;
+}
+
+export interface RunResult {
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly exit: ProcessExit;
+}
+
+/** One running guest. */
+export class TestGuest {
+  readonly activationId: ActivationId;
+  readonly secret: Buffer;
+  readonly evidence: EndpointEvidence;
+
+  constructor(activationId: ActivationId, secret: Buffer, evidence: EndpointEvidence) {
+    this.activationId = activationId;
+    this.secret = secret;
+    this.evidence = evidence;
+  }
+
+  connect(): Promise<GuestConnection> {
+    const { activationId, secret } = this;
+    return GuestConnection.connect(this.evidence.socketPath, { activationId, secret });
+  }
+
+  /** Runs one operation on a connection of its own. */
+  async using<T>(operation: (connection: GuestConnection) => Promise<T>): Promise<T> {
+    const connection = await this.connect();
+    try {
+      return await operation(connection);
+    } finally {
+      connection.destroy();
+    }
+  }
+
+  async run(argv: readonly string[], options: RunOptions = {}): Promise<RunResult> {
+    const connection = await this.connect();
+    let stdout = "";
+    let stderr = "";
+    const { input, ...rest } = options;
+    try {
+      const exit = await new Promise<ProcessExit>((onExit, onLost) => {
+        const handlers = {
+          onStdout: (chunk: Buffer): void => {
+            stdout += chunk.toString();
+          },
+          onStderr: (chunk: Buffer): void => {
+            stderr += chunk.toString();
+          },
+          onPty: (chunk: Buffer): void => {
+            stdout += chunk.toString();
+          },
+          onExit,
+          onLost,
+        };
+        connection
+          .spawn({ ...asUser, stdin: input !== undefined, ...rest, argv }, handlers)
+          .then((process) => {
+            if (input === undefined) return;
+            process.writeStdin(Buffer.from(input));
+            process.closeStdin();
+          }, onLost);
+      });
+      return { stdout, stderr, exit };
+    } finally {
+      connection.destroy();
+    }
+  }
+
+  /** A shell script's output; fails the caller when it does not end with 0. */
+  async shell(script: string, options: RunOptions = {}): Promise<string> {
+    const { stdout, stderr, exit } = await this.run(["/bin/sh", "-c", script], options);
+    if (exit.kind === "exited" && exit.code === 0) return stdout;
+    throw new Error(`${script}: ${JSON.stringify(exit)} ${stderr}`);
+  }
+}
+
+export const asUser: Omit<SpawnRequest, "argv"> = {
+  env: { PATH: "/usr/local/bin:/usr/bin:/bin", HOME: "/home/user" },
+  cwd: "/home/user",
+  uid: 1000,
+  gid: 1000,
+};
+
+export const asRoot: Omit<SpawnRequest, "argv"> = {
+  env: { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", HOME: "/root" },
+  cwd: "/",
+  uid: 0,
+  gid: 0,
+};
+
+/** A substrate with folders, user ids and control groups of its own, which `close` removes. */
+export class GuestHost {
+  readonly folder: string;
+  readonly launcher: LauncherKind;
+  readonly #substrate: NamespaceSubstrate;
+  #current: NamespaceSubstrate;
+
+  private constructor(folder: string, launcher: LauncherKind, substrate: NamespaceSubstrate) {
+    this.folder = folder;
+    this.launcher = launcher;
+    this.#substrate = substrate;
+    this.#current = substrate;
+  }
+
+  static async open(launcher: LauncherKind): Promise<GuestHost> {
+    const folder = mkdtempSync(join(tmpdir(), "space-guests-"));
+    chmodSync(folder, 0o711);
+    return new GuestHost(folder, launcher, await openSubstrate(folder, launcher));
+  }
+
+  get substrate(): NamespaceSubstrate {
+    return this.#current;
+  }
+
+  async start(
+    limits: Partial<ExecutionLimits> = {},
+    filesystem?: AsyncIterable<Uint8Array>,
+  ): Promise<TestGuest> {
+    const activationId = newActivationId(random);
+    const secret = randomBytes(32);
+    const { evidence } = await this.#current.start({
+      sandboxId: newSandboxId(random),
+      activationId,
+      activationSecret: new Secret<Uint8Array>(secret),
+      hostname: "test-guest",
+      limits: { ...testLimits, ...limits },
+      ...(filesystem === undefined ? {} : { filesystem }),
+    });
+    return new TestGuest(activationId, secret, evidence);
+  }
+
+  /** What a daemon's restart is: the driver goes, the launcher and its guests stay, another driver comes. */
+  async restart(): Promise<void> {
+    await this.#current.close("leave");
+    this.#current = await openSubstrate(this.folder, this.launcher);
+  }
+
+  async close(): Promise<void> {
+    await this.#current.close("stopAll");
+    if (this.#substrate !== this.#current) await this.#substrate.close("leave");
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}
+
+function openSubstrate(folder: string, launcher: LauncherKind): Promise<NamespaceSubstrate> {
+  return NamespaceSubstrate.open({
+    stateDir: join(folder, "state"),
+    socketDir: join(folder, "s"),
+    controlGroup: `space-test-${process.pid}`,
+    // Far from any worker's, and apart for test processes that run at once.
+    firstUid: 0x2400_0000 + (process.pid % 2000) * 16 * 65_536,
+    uidRanges: 16,
+    socketUid: 0,
+    reserveBytes: 1024 * 1024,
+    launcher,
+  });
+}
+
+/** A process whose output is collected and waited for. */
+export class WatchedProcess {
+  output = "";
+  exit: ProcessExit | undefined;
+  process: GuestProcess | undefined;
+  readonly #waiting = new Set<() => void>();
+
+  static async spawn(connection: GuestConnection, request: SpawnRequest): Promise<WatchedProcess> {
+    const watched = new WatchedProcess();
+    watched.process = await connection.spawn(request, watched.handlers);
+    return watched;
+  }
+
+  readonly handlers = {
+    onStdout: (chunk: Buffer): void => this.#add(chunk),
+    onStderr: (chunk: Buffer): void => this.#add(chunk),
+    onPty: (chunk: Buffer): void => this.#add(chunk),
+    onExit: (exit: ProcessExit): void => {
+      this.exit = exit;
+      this.#wake();
+    },
+    onLost: (): void => this.#wake(),
+  };
+
+  /** Resolves when the condition holds; rejects after the deadline. */
+  until(condition: (watched: WatchedProcess) => boolean, deadlineMs = 10_000): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const check = (): void => {
+        if (!condition(this)) return;
+        this.#waiting.delete(check);
+        clearTimeout(deadline);
+        resolve();
+      };
+      const deadline = setTimeout(() => {
+        this.#waiting.delete(check);
+        reject(
+          new Error(`never came: ${JSON.stringify({ output: this.output.slice(-500), exit: this.exit })}`),
+        );
+      }, deadlineMs);
+      this.#waiting.add(check);
+      check();
+    });
+  }
+
+  #add(chunk: Buffer): void {
+    this.output += chunk.toString();
+    this.#wake();
+  }
+
+  #wake(): void {
+    for (const check of [...this.#waiting]) check();
+  }
+}
+
+/** Resolves when the condition holds, asked again at each turn of the event loop; rejects after the deadline. */
+export async function eventually(
+  what: string,
+  condition: () => boolean | Promise<boolean>,
+  deadlineMs = 10_000,
+): Promise<void> {
+  const end = performance.now() + deadlineMs;
+  while (!(await condition())) {
+    if (performance.now() > end) throw new Error(`never came: ${what}`);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
