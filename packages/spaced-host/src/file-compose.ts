@@ -70,6 +70,16 @@ async function concatenate(
 /** Copies one file to the writer, no faster than it is written. */
 async function append({ pool }: HostedActivation, path: string, writer: GuestWriter): Promise<void> {
   await pool.use(async (guest) => {
+    let waiting = false;
+    const wait = (): void => {
+      if (waiting) return;
+      waiting = true;
+      guest.pause();
+      void writer.drained().then(() => {
+        waiting = false;
+        guest.resume();
+      });
+    };
     try {
       await guest.readStream(
         path,
@@ -77,9 +87,7 @@ async function append({ pool }: HostedActivation, path: string, writer: GuestWri
         {
           onEntry: () => undefined,
           onData: (chunk) => {
-            if (writer.write(chunk)) return;
-            guest.pause();
-            void writer.drained().then(() => guest.resume());
+            if (!writer.write(chunk)) wait();
           },
         },
       );

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-import type { Duplex } from "node:stream";
+import type { Duplex, Writable } from "node:stream";
 import type { Exchange } from "./exchange.ts";
 
 /**
@@ -33,20 +33,26 @@ export function relayBytes(exchange: Exchange, socket: Duplex): Promise<void> {
 }
 
 /** What a body can be written to. */
-export interface BodySink {
-  write(chunk: Buffer): boolean;
-  end(): void;
-  once(event: "drain" | "close", listener: () => void): void;
-}
+export type BodySink = Pick<Writable, "write" | "end" | "once" | "off">;
 
 /** Passes the request's body on, at the sink's pace. Rejects with `CallerGone`. */
 export async function sendBody({ body }: Exchange, sink: BodySink): Promise<void> {
   for (let chunk = await body.next(); chunk !== undefined; chunk = await body.next()) {
     if (sink.write(chunk)) continue;
-    await new Promise<void>((resolve) => {
-      sink.once("drain", resolve);
-      sink.once("close", resolve);
-    });
+    await roomIn(sink);
   }
   sink.end();
+}
+
+/** Resolves when the sink has room again, or is closed. */
+function roomIn(sink: BodySink): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      sink.off("drain", done);
+      sink.off("close", done);
+      resolve();
+    };
+    sink.once("drain", done);
+    sink.once("close", done);
+  });
 }
