@@ -27,7 +27,6 @@ export {
 } from "./keys.ts";
 export {
   countersignManifest,
-  manifestChunksLimit,
   manifestLimitBytes,
   signManifest,
   verifyCountersigned,

@@ -11,16 +11,16 @@ import {
   parseIdentity,
   type SnapshotManifest,
   SpaceError,
+  snapshotChunkLimit,
 } from "@space/model";
 import { invalid, parseCount, parseList, parseSeconds } from "./fields.ts";
 import { type KeyFinder, openToken, sealToken, type TokenKind } from "./jws.ts";
 import type { KeyRing } from "./key-ring.ts";
 import { keyId, type SigningKey } from "./keys.ts";
 
-/** Chunks of one manifest. */
-export const manifestChunksLimit = 65_536;
-/** Room for {@link manifestChunksLimit} chunks, encoded. */
-export const manifestLimitBytes = 10 * 1024 * 1024;
+/** Room for `snapshotChunkLimit` chunks, encoded. */
+export const manifestLimitBytes: number = 512 * 1024;
+const countersignedLimitBytes = 704 * 1024;
 
 const manifestKind: TokenKind<SnapshotManifest> = {
   typ: "space-manifest+jws",
@@ -30,7 +30,7 @@ const manifestKind: TokenKind<SnapshotManifest> = {
 
 const countersignedKind: TokenKind<string> = {
   typ: "space-countersigned-manifest+jws",
-  limitBytes: 14 * 1024 * 1024,
+  limitBytes: countersignedLimitBytes,
   read: readCountersigned,
 };
 
@@ -112,7 +112,7 @@ function readManifest(payload: unknown): SnapshotManifest {
     substrate: identity.placement.substrate,
     memory,
     filesystem: Object.freeze(
-      parseList(manifest["filesystem"], "filesystem", manifestChunksLimit).map(readChunk),
+      parseList(manifest["filesystem"], "filesystem", snapshotChunkLimit).map(readChunk),
     ),
     createdAtSeconds: parseSeconds(manifest["iat"], "iat"),
   });

@@ -26,10 +26,9 @@ export class RecentMap<V> {
   set(key: string, value: V): void {
     this.#entries.delete(key);
     this.#entries.set(key, value);
-    if (this.#entries.size <= this.#limit) return;
     for (const oldest of this.#entries.keys()) {
+      if (this.#entries.size <= this.#limit) break;
       this.#entries.delete(oldest);
-      return;
     }
   }
 

@@ -10,8 +10,8 @@ import { SpaceError } from "@space/model";
 export const frameHeaderBytes = 9;
 /** Longest payload of one frame. A longer one ends the link. */
 export const framePayloadLimitBytes: number = 1024 * 1024;
-/** Longest head, either way. Headers have their own, lower limits at the edge. */
-export const headLimitBytes: number = 512 * 1024;
+/** Longest head, either way: one frame. Headers have their own, lower limits at the edge. */
+export const headLimitBytes: number = framePayloadLimitBytes;
 
 export const frameType = {
   /** Opens a stream; payload: the opener's head. */

@@ -190,7 +190,7 @@ export class LinkStream {
 
   #head(payload: Buffer): void {
     const mayCome = this.#side === "opener" && this.#heads !== "head" && !this.#gotEnd;
-    if (!mayCome || payload.length > headLimitBytes) throw violation("unexpected head");
+    if (!mayCome) throw violation("unexpected head");
     this.#heads = "head";
     this.#tell((handlers) => handlers.onHead?.(payload));
   }

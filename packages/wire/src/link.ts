@@ -212,9 +212,8 @@ export class FrameLink {
   #opened(frame: Frame, ended: boolean): void {
     const { onOpen } = this.#options;
     const id = frame.stream;
-    const mayOpen =
-      this.#ids.isTheirs(id) && !this.#streams.has(id) && frame.payload.length <= headLimitBytes;
-    if (onOpen === undefined || !mayOpen) throw violation("unexpected stream");
+    const mayOpen = onOpen !== undefined && this.#ids.isTheirs(id) && !this.#streams.has(id);
+    if (!mayOpen) throw violation("unexpected stream");
     if (this.#streams.size >= this.#maxStreams) {
       return this.#write(frameType.reset, id, Buffer.from("link/too-many-streams"));
     }
