@@ -174,12 +174,12 @@ _Noreturn void start_guest(const struct launcher *l, struct start *s, int userns
 }
 
 // An archive is a guest's work: whatever a crafted one makes the archiver do, it writes only under the working directory.
-// Best effort (Landlock, Linux 5.13): the user ids confine it too.
+// Best effort (Landlock, Linux 5.19): the user ids confine it too.
 static void confine_writes(void) {
   const uint64_t writes = LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE |
                           LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG |
                           LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO | LANDLOCK_ACCESS_FS_MAKE_BLOCK |
-                          LANDLOCK_ACCESS_FS_MAKE_SYM;
+                          LANDLOCK_ACCESS_FS_MAKE_SYM | LANDLOCK_ACCESS_FS_REFER;  // REFER: hard links
   struct landlock_ruleset_attr rules = {.handled_access_fs = writes};
   int ruleset = (int)syscall(SYS_landlock_create_ruleset, &rules, sizeof rules, 0);
   if (ruleset < 0) return;

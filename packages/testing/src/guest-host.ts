@@ -12,6 +12,7 @@ import {
   newActivationId,
   newSandboxId,
   Secret,
+  type StartRequest,
 } from "@space/model";
 import { GuestConnection, type GuestProcess, type ProcessExit, type SpawnRequest } from "@space/spaced-guest";
 import { type LauncherKind, NamespaceSubstrate } from "@space/substrate-namespace";
@@ -146,10 +147,15 @@ export class GuestHost {
     return this.#current;
   }
 
-  async start(
-    limits: Partial<ExecutionLimits> = {},
-    filesystem?: AsyncIterable<Uint8Array>,
-  ): Promise<TestGuest> {
+  start(limits: Partial<ExecutionLimits> = {}, filesystem?: AsyncIterable<Uint8Array>): Promise<TestGuest> {
+    return this.startWith({
+      limits: { ...testLimits, ...limits },
+      ...(filesystem === undefined ? {} : { filesystem }),
+    });
+  }
+
+  /** With any part of the request replaced. */
+  async startWith(request: Partial<StartRequest>): Promise<TestGuest> {
     const activationId = newActivationId(random);
     const secret = randomBytes(32);
     const { evidence } = await this.#current.start({
@@ -157,8 +163,8 @@ export class GuestHost {
       activationId,
       activationSecret: new Secret<Uint8Array>(secret),
       hostname: "test-guest",
-      limits: { ...testLimits, ...limits },
-      ...(filesystem === undefined ? {} : { filesystem }),
+      limits: testLimits,
+      ...request,
     });
     return new TestGuest(activationId, secret, evidence);
   }

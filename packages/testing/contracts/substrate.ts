@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import assert from "node:assert/strict";
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, describe, it } from "node:test";
+import { type ExecutionExit, isSpaceError } from "@space/model";
+import { evidenceMismatch, processEvidence, stillRuns } from "@space/platform-linux";
+import { GuestConnection } from "@space/spaced-guest";
+import type { LauncherKind } from "@space/substrate-namespace";
+import { asRoot, asUser, eventually, GuestHost, needsRoot, WatchedProcess } from "../src/guest-host.ts";
+
+async function* fromChunks(chunks: readonly Uint8Array[]): AsyncGenerator<Uint8Array> {
+  for (const chunk of chunks) yield chunk;
+}
+
+async function collect(source: AsyncIterable<Uint8Array>): Promise<Uint8Array[]> {
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of source) chunks.push(chunk);
+  return chunks;
+}
+
+/** Everything that an execution may leave on this host: processes, mounts, groups, namespaces, files. */
+function traces(host: GuestHost): Record<string, readonly string[]> {
+  const pids = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
+  const childrenOfLauncher = pids.filter((pid) => {
+    try {
+      return (
+        readFileSync(`/proc/${pid}/status`, "utf8").includes("NSpid:\t") &&
+        statSync(`/proc/${pid}`).uid >= 0x2400_0000
+      );
+    } catch {
+      return false; // it has ended
+    }
+  });
+  const groups = ["memory", "cpu", "pids", "unified", "freezer", ""].flatMap((controller) =>
+    findGroups(join("/sys/fs/cgroup", controller), `space-test-${process.pid}`, 4),
+  );
+  const mounts = readFileSync("/proc/self/mountinfo", "utf8")
+    .split("\n")
+    .filter((line) => line.includes(host.folder));
+  return {
+    processes: childrenOfLauncher,
+    groups: [...new Set(groups)].sort(),
+    mounts,
+    layers: readdirSync(join(host.folder, "state/activations")),
+    sockets: readdirSync(join(host.folder, "s")).sort(),
+  };
+}
+
+function findGroups(folder: string, name: string, depth: number): readonly string[] {
+  if (depth === 0) return [];
+  try {
+    return readdirSync(folder, { withFileTypes: true })
+      .filter((entry) => entry.isDirectory())
+      .flatMap((entry) =>
+        entry.name === name
+          ? readdirSync(join(folder, name), { withFileTypes: true })
+              .filter((inner) => inner.isDirectory())
+              .map((inner) => join(folder, name, inner.name))
+          : findGroups(join(folder, entry.name), name, depth - 1),
+      );
+  } catch {
+    return []; // no such hierarchy
+  }
+}
+
+/** The substrate port's contract, for the namespace driver with one of its launchers. */
+export function substrateContract(launcher: LauncherKind): void {
+  describe(`substrate, ${launcher} launcher`, { skip: needsRoot, timeout: 120_000 }, () => {
+    let host: GuestHost;
+    before(async () => {
+      host = await GuestHost.open(launcher);
+    });
+    after(() => host.close());
+    lifeCases(() => host);
+    snapshotCases(() => host);
+    restartCases(() => host);
+    failureCases(() => host);
+  });
+}
+
+function lifeCases(host: () => GuestHost): void {
+  it("starts a guest that can be proved to be the one recorded", async () => {
+    const guest = await host().start();
+    const { evidence } = guest;
+    assert.equal(evidenceMismatch(evidence.guest, processEvidence(evidence.guest.pid)), undefined);
+    assert.ok(stillRuns(evidence.guest));
+    assert.equal(await guest.shell("hostname"), "test-guest\n");
+    assert.match(await guest.shell("cat /etc/passwd"), /^user:x:1000:1000:/m);
+    assert.deepEqual(
+      (await host().substrate.list()).map((running) => running.evidence),
+      [evidence],
+    );
+    await host().substrate.stop(guest.activationId);
+    assert.ok(!stillRuns(evidence.guest));
+  });
+
+  it("gives each guest its own files, processes, boot id and owners", async () => {
+    const [one, two] = await Promise.all([host().start(), host().start()]);
+    await one.shell("echo mine > /tmp/mine; sleep 600 & ");
+    assert.equal((await two.run(["test", "-e", "/tmp/mine"])).exit.kind === "exited", true);
+    assert.equal(await two.shell("ls /tmp"), "");
+    assert.ok(!(await two.shell("ps -eo args || true")).includes("sleep 600"));
+    const bootId = "cat /proc/sys/kernel/random/boot_id";
+    assert.notEqual(await one.shell(bootId), await two.shell(bootId));
+    const owner = (activationId: string): number =>
+      statSync(join(host().folder, "state/activations", activationId, "upper")).uid;
+    assert.ok(Math.abs(owner(one.activationId) - owner(two.activationId)) >= 65_536);
+    await Promise.all([one, two].map(({ activationId }) => host().substrate.stop(activationId)));
+  });
+
+  it("freezes without losing memory, and thaws", async () => {
+    const guest = await host().start();
+    const connection = await guest.connect();
+    const loop = "n=0; while :; do n=$((n+1)); echo $n; sleep 0.01; done";
+    const watched = await WatchedProcess.spawn(connection, { ...asUser, argv: ["sh", "-c", loop] });
+    await watched.until(({ output }) => output.includes("5\n"));
+    assert.equal(await host().substrate.freeze(guest.activationId), true);
+    const asked = guest.run(["true"]);
+    let answered = false;
+    void asked.then(() => {
+      answered = true;
+    });
+    const before = watched.output.length;
+    for (let turn = 0; turn < 200; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+    assert.equal(answered, false);
+    assert.ok(watched.output.length - before < 100); // at most what was on its way
+    assert.equal(await host().substrate.thaw(guest.activationId), true);
+    assert.deepEqual((await asked).exit, { kind: "exited", code: 0 });
+    const seen = watched.output.length;
+    await watched.until(({ output }) => output.length > seen);
+    await host().substrate.stop(guest.activationId);
+    assert.equal(await host().substrate.freeze(guest.activationId), false);
+    assert.equal(await host().substrate.thaw(guest.activationId), false);
+  });
+
+  it("stops a frozen guest, and a second time, and an unknown one", async () => {
+    const guest = await host().start();
+    await host().substrate.freeze(guest.activationId);
+    await host().substrate.stop(guest.activationId);
+    await host().substrate.stop(guest.activationId);
+    assert.ok(!stillRuns(guest.evidence.guest));
+  });
+
+  it("leaves nothing behind after a storm of starts and stops", async () => {
+    const before = traces(host());
+    for (let round = 0; round < 5; round += 1) {
+      const guests = await Promise.all([1, 2, 3, 4].map(() => host().start()));
+      await guests[0]?.shell("mkdir -p a/b/c; echo x > a/b/c/f; sleep 600 & (setsid sleep 600 &)");
+      await Promise.all(guests.map(({ activationId }) => host().substrate.stop(activationId)));
+    }
+    assert.deepEqual(traces(host()), before);
+  });
+
+  it("bounds memory and processes", async () => {
+    const guest = await host().start({ memoryBytes: 64 * 1024 * 1024, processes: 30 });
+    const hog = await guest.run(["perl", "-e", "my $x = 'x' x (200 * 1024 * 1024); print length $x"]);
+    assert.notEqual(hog.stdout, String(200 * 1024 * 1024));
+    const many = await guest.run(["sh", "-c", "for i in $(seq 60); do sleep 5 & done; echo unreachable"]);
+    assert.match(many.stderr, /[Cc]annot fork|Resource temporarily unavailable/);
+    assert.equal(await guest.using(async (c) => (await c.stat("/")).type), "directory");
+    await host().substrate.stop(guest.activationId);
+  });
+}
+
+function snapshotCases(host: () => GuestHost): void {
+  it("restores a layer exactly, under another range of user ids", async () => {
+    const guest = await host().start();
+    await guest.shell(
+      "mkdir -p d/e && echo content > d/e/f && ln -s e d/l && ln d/e/f d/hard && chmod 640 d/e/f && touch -d 2001-02-03T04:05:06Z d/e/f",
+    );
+    await guest.shell(
+      "mkfifo /tmp/fifo; rm -rf /opt /etc/issue; rm -rf /etc/vim; mkdir /etc/vim; echo mine > /etc/vim/mine; chmod 4755 /srv; truncate -s 50M /root/sparse",
+      asRoot,
+    );
+    const look =
+      "cd /; find home root tmp srv etc/vim opt etc/issue -printf '%p %y %m %U:%G %s %l %T@\\n' 2>&1 | grep -v 'root/.cache' | LC_ALL=C sort; cat home/user/d/e/f";
+    const before = await guest.shell(`${look} || true`, asRoot);
+    await host().substrate.freeze(guest.activationId);
+    const chunks = await collect(host().substrate.snapshot(guest.activationId));
+    assert.ok(chunks.reduce((total, chunk) => total + chunk.length, 0) < 1024 * 1024); // holes stay holes
+    await host().substrate.thaw(guest.activationId);
+    const copy = await host().start({}, fromChunks(chunks));
+    assert.equal(await copy.shell(`${look} || true`, asRoot), before);
+    assert.equal(await copy.shell("stat -c %h /home/user/d/hard"), "2\n");
+    await copy.shell("echo changed > d/e/f");
+    assert.equal(await guest.shell("cat d/e/f"), "content\n");
+    await host().substrate.stop(guest.activationId);
+    // A second generation: what was restored is archived again.
+    await host().substrate.freeze(copy.activationId);
+    const again = await host().start(
+      {},
+      fromChunks(await collect(host().substrate.snapshot(copy.activationId))),
+    );
+    assert.equal(
+      await again.shell("cat d/e/f; ls /etc/vim; test ! -e /opt && echo gone"),
+      "changed\nmine\ngone\n",
+    );
+    await Promise.all([copy, again].map(({ activationId }) => host().substrate.stop(activationId)));
+  });
+
+  it("refuses a damaged archive and leaves nothing of it", async () => {
+    const before = traces(host());
+    const damaged = [Buffer.alloc(10_240, 0x41)];
+    await assert.rejects(host().start({}, fromChunks(damaged)), (error) =>
+      isSpaceError(error, "snapshot/refused"),
+    );
+    async function* breaks(): AsyncGenerator<Uint8Array> {
+      yield Buffer.alloc(512);
+      throw new Error("the store is gone");
+    }
+    await assert.rejects(host().start({}, breaks()));
+    assert.deepEqual(traces(host()), before);
+  });
+}
+
+function restartCases(host: () => GuestHost): void {
+  it("adopts what runs after a daemon's restart, and ends what nobody wants", async () => {
+    const before = traces(host());
+    const kept = await host().start();
+    const orphan = await host().start();
+    await host().substrate.freeze(orphan.activationId);
+    await host().restart();
+    const found = await host().substrate.list();
+    assert.deepEqual(
+      new Set(found.map(({ activationId }) => activationId)),
+      new Set([kept.activationId, orphan.activationId]),
+    );
+    assert.deepEqual(
+      found.find(({ activationId }) => activationId === kept.activationId)?.evidence,
+      kept.evidence,
+    );
+    assert.equal(await host().substrate.sweep(new Set([kept.activationId])), 1);
+    assert.ok(!stillRuns(orphan.evidence.guest));
+    assert.equal(await kept.shell("echo still here"), "still here\n");
+    assert.equal(await host().substrate.freeze(kept.activationId), true);
+    assert.equal(await host().substrate.thaw(kept.activationId), true);
+    await host().substrate.stop(kept.activationId);
+    assert.deepEqual(traces(host()), before);
+  });
+
+  it("never lends a range twice, also after a restart", async () => {
+    const first = await host().start();
+    await host().restart();
+    const second = await host().start();
+    const owner = (activationId: string): number =>
+      statSync(join(host().folder, "state/activations", activationId, "upper")).uid;
+    assert.notEqual(owner(first.activationId), owner(second.activationId));
+    assert.equal(await host().substrate.sweep(new Set()), 2);
+  });
+}
+
+function failureCases(host: () => GuestHost): void {
+  it("reports a runtime that ended by itself", async () => {
+    const exits: ExecutionExit[] = [];
+    host().substrate.onExit((exit) => exits.push(exit));
+    const guest = await host().start();
+    process.kill(guest.evidence.guest.pid, "SIGKILL");
+    await eventually("the exit", () => exits.length > 0);
+    assert.deepEqual(exits, [{ activationId: guest.activationId, reason: "killed by signal 9" }]);
+    await host().substrate.stop(guest.activationId);
+  });
+
+  it("ends a guest that has outgrown its disk", async () => {
+    const exits: ExecutionExit[] = [];
+    host().substrate.onExit((exit) => exits.push(exit));
+    const guest = await host().start({ diskBytes: 64 * 1024 * 1024 });
+    const single = await guest.run(["dd", "if=/dev/zero", "of=/tmp/one", "bs=1M", "count=100"]);
+    assert.notDeepEqual(single.exit, { kind: "exited", code: 0 }); // no file beyond the limit at all
+    await guest
+      .run([
+        "sh",
+        "-c",
+        "i=0; while :; do dd if=/dev/zero of=/tmp/$i bs=1M count=30 2>/dev/null; i=$((i+1)); done",
+      ])
+      .catch(() => undefined);
+    await eventually("the end", () => exits.length > 0);
+    assert.deepEqual(exits, [{ activationId: guest.activationId, reason: "disk limit exceeded" }]);
+    await host().substrate.stop(guest.activationId);
+  });
+
+  it("leaves nothing of a start that fails, and frees its range", async () => {
+    const before = traces(host());
+    for (let round = 0; round < 20; round += 1) {
+      const tooLong = { hostname: "x".repeat(65) };
+      await assert.rejects(
+        host().startWith(tooLong),
+        (error) => isSpaceError(error, "substrate/failed") && error.details.step.startsWith("hostname"),
+      );
+    }
+    assert.deepEqual(traces(host()), before);
+  });
+
+  it("survives the launcher's death: says so, leaves no guest, starts again", async () => {
+    const exits: ExecutionExit[] = [];
+    host().substrate.onExit((exit) => exits.push(exit));
+    const guest = await host().start();
+    const parent = /^PPid:\t(\d+)$/m.exec(
+      readFileSync(`/proc/${guest.evidence.guest.pid}/status`, "utf8"),
+    )?.[1];
+    process.kill(Number(parent), "SIGKILL");
+    await eventually("the exit", () => exits.length > 0);
+    await eventually("the guest's end", () => !stillRuns(guest.evidence.guest));
+    await host().substrate.stop(guest.activationId);
+    const next = await host().start();
+    assert.equal(await next.shell("echo up"), "up\n");
+    await assert.rejects(
+      GuestConnection.connect(guest.evidence.socketPath, {
+        activationId: guest.activationId,
+        secret: guest.secret,
+      }),
+    );
+    await host().substrate.stop(next.activationId);
+  });
+}
