@@ -225,6 +225,7 @@ class ComposedWorker implements Worker {
     this.#parts.streams.cutAll(resetReason.closing);
     for (const link of [...this.#controlPlanes]) link.close();
     await this.#commandsEnded();
+    await nextTurn(); // the links write at the end of a turn: what was reset just now is said before they end
     for (const link of [...this.#gateways]) link.close();
     this.#parts.bridge.close();
     await this.#parts.substrate.close(how);
@@ -239,4 +240,10 @@ class ComposedWorker implements Worker {
     await Promise.race([queue.idle(), late.promise]);
     cancel();
   }
+}
+
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => {
+    setImmediate(resolve);
+  });
 }
