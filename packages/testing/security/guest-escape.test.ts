@@ -5,20 +5,12 @@
 // or its own keeper. Each attempt must be refused and leave the guest's keeper serving.
 
 import assert from "node:assert/strict";
-import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { after, before, describe, it } from "node:test";
 import { GuestError, nativeLauncherPath } from "@space/spaced-guest";
 import type { LauncherKind } from "@space/substrate-namespace";
-import {
-  asRoot,
-  asUser,
-  eventually,
-  GuestHost,
-  needsRoot,
-  type TestGuest,
-  WatchedProcess,
-} from "../src/guest-host.ts";
+import { asRoot, asUser, GuestHost, needsRoot, type TestGuest, WatchedProcess } from "../src/guest-host.ts";
 
 const launcher: LauncherKind = existsSync(nativeLauncherPath) ? "native" : "portable";
 const perl = (code: string): readonly string[] => ["perl", "-e", code];
