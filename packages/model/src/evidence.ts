@@ -21,8 +21,13 @@ export function evidenceToText(evidence: EndpointEvidence): string {
 
 /** Reads {@link evidenceToText}'s text strictly. Throws `input/invalid`. */
 export function parseEvidence(text: string): EndpointEvidence {
-  const value: unknown = JSON.parse(text);
-  const whole = members(value, "evidence", ["hostBootId", "guest", "socketPath", "socketInode", "cgroup"]);
+  const whole = members(parseJson(text), "evidence", [
+    "hostBootId",
+    "guest",
+    "socketPath",
+    "socketInode",
+    "cgroup",
+  ]);
   return {
     hostBootId: parseText(whole["hostBootId"]),
     guest: parseProcess(whole["guest"]),
@@ -30,6 +35,14 @@ export function parseEvidence(text: string): EndpointEvidence {
     socketInode: parseText(whole["socketInode"]),
     cgroup: parseText(whole["cgroup"]),
   };
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw new SpaceError("input/invalid", { field: "evidence", problem: "is not JSON" }, { cause });
+  }
 }
 
 function parseProcess(value: unknown): ProcessEvidence {
