@@ -62,6 +62,9 @@ function timestamp(atMs: number): string | undefined {
   const date = new Date(Math.floor(atMs));
   const year = date.getUTCFullYear();
   if (Number.isNaN(year) || year < 1 || year > 9999) return undefined;
-  if (microseconds === 0 || microseconds > 999) return date.toISOString();
-  return date.toISOString().replace("Z", `${microseconds.toString().padStart(3, "0")}Z`);
+  const text = date.toISOString();
+  if (microseconds > 0 && microseconds < 1000) {
+    return text.replace("Z", `${microseconds.toString().padStart(3, "0")}Z`);
+  }
+  return text.replace(".000Z", "Z");
 }

@@ -94,8 +94,10 @@ async function start(request: StartRequest, stream: RpcStream, context: Operatio
       if (exchange.gone) throw new CallerGone();
       const process = await connection.spawn(spawn, hosted.handlers);
       activation.processes.add(hosted, process.pid);
+      // Before the process's own limit, so that its reader is told of the limit and not of its consequence.
+      const reader = exchange.gone ? undefined : subscriber(stream, context);
       limitLifetime(hosted, context);
-      hosted.started(process, exchange.gone ? undefined : subscriber(stream, context));
+      hosted.started(process, reader);
     } catch (error) {
       connection.destroy();
       throw error;

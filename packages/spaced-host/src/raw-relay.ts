@@ -22,6 +22,7 @@ export function relayBytes(exchange: Exchange, socket: Duplex): Promise<void> {
     exchange.endSending();
   });
   socket.on("error", () => exchange.reset("guest closed"));
+  socket.resume(); // a dialled connection comes paused
   sendBody(exchange, socket).catch(() => socket.destroy()); // the caller has gone
   return new Promise((resolve) => {
     socket.once("close", () => {

@@ -87,6 +87,7 @@ function forwardHttp(context: OperationContext, socket: Duplex, port: number): P
     };
     const request = httpRequest(requestOptions(context, socket, { port, upgrading }));
     request.on("error", broken);
+    request.once("socket", () => socket.resume()); // a dialled connection comes paused
     request.on("response", (response) => answerWith(exchange, response, socket, broken));
     request.on("upgrade", (response, upgraded, first) => {
       // A server that switches protocols unasked is refused.

@@ -132,6 +132,9 @@ export class FakeProcess {
         return;
       case GuestFrame.resize:
         this.size = { cols: reader.u16(), rows: reader.u16() };
+        return;
+      default:
+        throw new TypeError(`no such frame for a process: ${type}`);
     }
   }
 
