@@ -11,6 +11,7 @@ import {
   hostControlOver,
   type LinkStream,
   parseAnswerHead,
+  type StreamHandlers,
 } from "@space/wire";
 import { FakeGuest } from "./fake-guest.ts";
 import { RecordingAudit } from "./recording-audit.ts";
@@ -26,7 +27,6 @@ export interface RigRequest {
 
 /** An answer as far as it has come. */
 export class RigAnswer {
-  readonly stream: LinkStream;
   status = 0;
   headers: readonly string[] = [];
   portClosed = false;
@@ -35,6 +35,7 @@ export class RigAnswer {
   reset: string | undefined;
   /** False: received bytes are kept from the sender's window, as a client that does not read. */
   reading = true;
+  readonly stream: LinkStream;
   #unread = 0;
 
   constructor(open: (answer: RigAnswer) => LinkStream) {
@@ -57,11 +58,25 @@ export class RigAnswer {
     return headerValue(this.headers, name);
   }
 
-  receive(chunk: Buffer): void {
-    this.chunks.push(chunk);
-    if (this.reading) this.stream.consumed(chunk.length);
-    else this.#unread += chunk.length;
-  }
+  readonly handlers: StreamHandlers = {
+    onHead: (bytes) => {
+      const { status, headers, portClosed } = parseAnswerHead(JSON.parse(bytes.toString()));
+      this.status = status;
+      this.headers = headers;
+      this.portClosed = portClosed === true;
+    },
+    onData: (chunk) => {
+      this.chunks.push(chunk);
+      if (this.reading) this.stream.consumed(chunk.length);
+      else this.#unread += chunk.length;
+    },
+    onEnd: () => {
+      this.ended = true;
+    },
+    onReset: (reason) => {
+      this.reset = reason;
+    },
+  };
 
   /** Reads what was kept, and goes on reading. */
   read(): void {
@@ -161,23 +176,7 @@ export class HostRig {
       headers: Object.entries(request.headers ?? {}).flat(),
     };
     const answer = new RigAnswer((self) =>
-      this.link.open(
-        JSON.stringify(head),
-        {
-          onHead: (bytes) => {
-            const { status, headers, portClosed } = parseAnswerHead(JSON.parse(bytes.toString()));
-            Object.assign(self, { status, headers, portClosed: portClosed === true });
-          },
-          onData: (chunk) => self.receive(chunk),
-          onEnd: () => {
-            self.ended = true;
-          },
-          onReset: (reason) => {
-            self.reset = reason;
-          },
-        },
-        request.body === "",
-      ),
+      this.link.open(JSON.stringify(head), self.handlers, request.body === ""),
     );
     if (request.body !== undefined && request.body !== "") {
       answer.stream.send(Buffer.from(request.body));
