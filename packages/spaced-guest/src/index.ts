@@ -41,4 +41,4 @@ export {
   type StartedProcess,
   type StartRecord,
 } from "./launch-protocol.ts";
-export { nativeLauncherPath } from "./native-launcher.ts";
+export { nativeLauncherPath, portableLauncherPath } from "./native-launcher.ts";

@@ -13,3 +13,6 @@ export const nativeLauncherPath: string = join(
   "native",
   "spaced-launch",
 );
+
+/** The same program in TypeScript, run by Node; the same arguments and the same protocol. */
+export const portableLauncherPath: string = join(import.meta.dirname, "portable-launch.ts");

@@ -4,9 +4,9 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { SubstrateAbilities } from "@space/model";
-import { nativeLauncherPath } from "@space/spaced-guest";
+import { nativeLauncherPath, portableLauncherPath } from "@space/spaced-guest";
 import type { LauncherCommand } from "./launcher-process.ts";
-import { nativeRangeRunner, type RangeRunner } from "./layer-archive.ts";
+import { type RangeRunner, rangeRunner } from "./layer-archive.ts";
 
 export type LauncherKind = "native" | "portable";
 
@@ -24,11 +24,11 @@ export function chooseLauncher(
   stateDir: string,
 ): Launcher {
   const native = kind === undefined ? existsSync(nativeLauncherPath) : kind === "native";
-  const argv = [nativeLauncherPath, "--socket", socketPath, "--seccomp", seccompPath];
-  if (!native) throw new TypeError("the portable launcher is not there yet");
+  const program = native ? [nativeLauncherPath] : [process.execPath, portableLauncherPath];
+  const argv = [...program, "--socket", socketPath, "--seccomp", seccompPath];
   return {
     command: { argv, socketPath, logPath: join(stateDir, "launcher.log") },
-    inRange: nativeRangeRunner(nativeLauncherPath),
+    inRange: rangeRunner(program),
     abilities: {
       name: "namespace",
       freeze: true,

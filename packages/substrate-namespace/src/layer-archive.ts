@@ -27,10 +27,10 @@ const extractCommand = ["tar", "--extract", ...common, "--same-owner", "--same-p
 
 const shownBytes = 2000;
 
-/** The native launcher's own mode for it: no shell, no helper, writes confined to `cwd`. */
-export function nativeRangeRunner(launcherPath: string): RangeRunner {
+/** Both launchers' own mode for it: no shell, writes confined to `cwd`. `launcher` is the program and its first arguments. */
+export function rangeRunner([program = "", ...first]: readonly string[]): RangeRunner {
   return (uidBase, argv, cwd, stdin) =>
-    spawn(launcherPath, ["--in-user-namespace", String(uidBase), ...argv], {
+    spawn(program, [...first, "--in-user-namespace", String(uidBase), ...argv], {
       cwd,
       env: programEnvironment,
       stdio: [stdin, "pipe", "pipe"],
