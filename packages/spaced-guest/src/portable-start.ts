@@ -19,18 +19,20 @@ import {
 import { keepOverExec, raiseLoopback, replaceDescriptor } from "./portable/descriptors.ts";
 import { buildGuestRoot } from "./portable/guest-root.ts";
 import { during } from "./portable/libc.ts";
+
 import {
+  applyFilter,
   becomeUser,
   dieWithParent,
   dropBoundingSet,
   forbidNewPrivileges,
   guestRootCapabilities,
   setCapabilities,
+  withoutIoUring,
 } from "./portable/privileges.ts";
-import { becomeProgram, findProgram } from "./portable/program.ts";
+import { becomeProgram, findProgram, toolPath } from "./portable/program.ts";
 import { stage } from "./portable/stage.ts";
 
-const toolPath = "/usr/sbin:/usr/bin:/sbin:/bin";
 const fileThreads = 16; // a stuck file operation holds one
 
 function startGuest(payload: PayloadReader): void {
@@ -42,6 +44,8 @@ function startGuest(payload: PayloadReader): void {
     writeFileSync("/proc/sys/kernel/hostname", record.hostname);
   });
   buildGuestRoot(record, ControlFd.userNamespace);
+  // The guests' filter refuses io_uring, and Node cannot go on without what it has begun with: it must not begin.
+  applyFilter(withoutIoUring);
   for (const fd of Object.values(ControlFd)) keepOverExec(fd);
   // Through the guest's user namespace into a mount namespace that it owns, for the change of root and nothing else.
   const capabilities = [...Object.keys(guestRootCapabilities), "sys_admin"].map((name) => `+${name}`);

@@ -12,7 +12,10 @@ export async function encodeEntry(path: Buffer): Promise<Buffer> {
   const link = await lstat(path, { bigint: true });
   if (!link.isSymbolicLink()) return encode(link, false, path, Buffer.alloc(0));
   try {
-    const [target, text] = await Promise.all([stat(path, { bigint: true }), realpath(path, { encoding: "buffer" })]);
+    const [target, text] = await Promise.all([
+      stat(path, { bigint: true }),
+      realpath(path, { encoding: "buffer" }),
+    ]);
     return encode(target, true, path, text);
   } catch {
     // dangling, or a loop: shown as itself
@@ -23,7 +26,11 @@ export async function encodeEntry(path: Buffer): Promise<Buffer> {
 function encode(status: BigIntStats, isSymlink: boolean, path: Buffer, target: Buffer): Buffer {
   const entry = new FrameBuilder(64 + path.length + target.length);
   entry.u8(status.isFile() ? 1 : status.isDirectory() ? 2 : 3).u8(isSymlink ? 1 : 0);
-  entry.u32(Number(status.mode) & 0o7777).u32(Number(status.uid)).u32(Number(status.gid)).u64(status.size);
+  entry
+    .u32(Number(status.mode) & 0o7777)
+    .u32(Number(status.uid))
+    .u32(Number(status.gid))
+    .u64(status.size);
   const seconds = status.mtimeNs / 1_000_000_000n;
   const rest = status.mtimeNs % 1_000_000_000n;
   entry.i64(rest < 0n ? seconds - 1n : seconds).u32(Number(rest < 0n ? rest + 1_000_000_000n : rest));

@@ -3,7 +3,7 @@
 
 import { constants } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
-import { encodeFrame, FrameBuilder, type PayloadReader } from "../frames.ts";
+import { encodeFrame, type PayloadReader } from "../frames.ts";
 import { GuestError } from "../guest-error.ts";
 import { GuestFrame, toTheEnd } from "../guest-protocol.ts";
 import { okEntry } from "./entries.ts";
@@ -30,7 +30,11 @@ export async function answerRead(connection: PeerConnection, payload: PayloadRea
   if (status.isDirectory()) throw new GuestError(errnoFolder, "read");
   if (offset > maxOffset) throw new GuestError(errnoInvalid, "read");
   const entry = await okEntry(path, "read");
-  await sendContent(connection, file, { first: entry, position: status.isFile() ? offset : undefined, length });
+  await sendContent(connection, file, {
+    first: entry,
+    position: status.isFile() ? offset : undefined,
+    length,
+  });
 }
 
 interface Content {

@@ -2,8 +2,8 @@
 // Copyright 2026 The SPACE authors
 
 import { lchown, mkdir, readdir, stat } from "node:fs/promises";
-import { GuestError } from "../guest-error.ts";
 import { encodeFrame, FrameBuilder, type PayloadReader } from "../frames.ts";
+import { GuestError } from "../guest-error.ts";
 import { GuestFrame } from "../guest-protocol.ts";
 import { encodeEntry } from "./entries.ts";
 import { awaiting, errnoOf } from "./libc.ts";
@@ -74,7 +74,8 @@ export async function answerList(connection: PeerConnection, payload: PayloadRea
   let waiting: Buffer[] = [];
   let waitingBytes = 0;
   const flush = async (): Promise<void> => {
-    if (waitingBytes > 0) await connection.send(encodeFrame(GuestFrame.data, Buffer.concat(waiting, waitingBytes)));
+    if (waitingBytes > 0)
+      await connection.send(encodeFrame(GuestFrame.data, Buffer.concat(waiting, waitingBytes)));
     waiting = [];
     waitingBytes = 0;
   };
@@ -92,7 +93,8 @@ export async function answerList(connection: PeerConnection, payload: PayloadRea
 async function* walk(folder: Buffer, depth: number): AsyncGenerator<Buffer> {
   const names = await awaiting("list", readdir(folder, { encoding: "buffer", withFileTypes: true }));
   names.sort((a, b) => Buffer.compare(a.name, b.name));
-  const prefix = folder.at(-1) === slash || folder.length === 0 ? folder : Buffer.concat([folder, Buffer.of(slash)]);
+  const prefix =
+    folder.at(-1) === slash || folder.length === 0 ? folder : Buffer.concat([folder, Buffer.of(slash)]);
   for (let at = 0; at < names.length; at += entriesAtOnce) {
     const found = names.slice(at, at + entriesAtOnce).map((entry) => ({
       path: Buffer.concat([prefix, entry.name]),

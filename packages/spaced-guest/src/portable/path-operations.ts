@@ -63,6 +63,9 @@ export async function answerSync(connection: PeerConnection): Promise<void> {
 
 export async function answerStatfs(connection: PeerConnection): Promise<void> {
   const { blocks, bavail, bsize } = await awaiting("statfs", statfs("/", { bigint: true }));
-  const answer = new FrameBuilder(32).begin(GuestFrame.ok).u64(blocks * bsize).u64(bavail * bsize);
+  const answer = new FrameBuilder(32)
+    .begin(GuestFrame.ok)
+    .u64(blocks * bsize)
+    .u64(bavail * bsize);
   await connection.send(answer.end().finish());
 }

@@ -2,10 +2,10 @@
 // Copyright 2026 The SPACE authors
 
 import type { Socket } from "node:net";
-import { FrameBuilder, FrameParser, PayloadReader, ProtocolError } from "../frames.ts";
+import { FrameBuilder, FrameParser, type PayloadReader, ProtocolError } from "../frames.ts";
+import { GuestError } from "../guest-error.ts";
 import { GuestFrame } from "../guest-protocol.ts";
 import { errnoOf } from "./libc.ts";
-import { GuestError } from "../guest-error.ts";
 
 export interface Frame {
   readonly type: number;
@@ -75,7 +75,9 @@ export class PeerConnection {
 
   sendError(error: unknown): Promise<void> {
     const step = error instanceof GuestError ? error.step : "internal";
-    return this.send(new FrameBuilder(64).begin(GuestFrame.error).u32(errnoOf(error)).string(step).end().finish());
+    return this.send(
+      new FrameBuilder(64).begin(GuestFrame.error).u32(errnoOf(error)).string(step).end().finish(),
+    );
   }
 
   /** Gives the socket away as a raw pipe, together with bytes that came after the last frame. */

@@ -11,6 +11,9 @@ const signalCall = libc.func("void *signal(int number, intptr_t handler)");
 
 const sigpipe = 13;
 
+/** Where tools of the host are looked for. */
+export const toolPath = "/usr/sbin:/usr/bin:/sbin:/bin";
+
 /** Replaces this process by another program, found at an absolute path. Throws `GuestError` when that fails. */
 export function becomeProgram(argv: readonly string[], env: readonly string[]): never {
   signalCall(sigpipe, 0); // Node ignores it, and an ignored signal stays so over an exec

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+/** What portable guests do otherwise than native ones. */
+export const portableDifferences = {
+  /** SPAWN with a terminal is refused: ERROR ENOSYS, step "pty". */
+  pty: false,
+  /** Arguments, environments and working folders are text; paths of file operations are any bytes. */
+  binaryArguments: false,
+  /** A script without an interpreter line is run by /bin/sh instead of being refused with ENOEXEC. */
+  refusesScriptsWithoutInterpreter: false,
+  /** The guest's mount namespace is its own user namespace's (its capabilities and the filter keep it from changing it). */
+  mountsOwnedByHost: false,
+} as const;
