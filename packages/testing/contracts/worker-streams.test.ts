@@ -104,6 +104,38 @@ describe("R-21: the end of the epoch ends every stream, both ways, at once", () 
     assert.equal(rig.daemon.store.allActivations().length, 0);
   });
 
+  test("bytes that wait for a slow reader are under the lease too, also when both sides have ended", async () => {
+    const { rig, identity } = await running();
+    let got = 0;
+    let reset = "";
+    rig.bridge.onRequestEnd = ({ stream }) => {
+      stream.sendHead('{"status":200,"headers":[]}', false);
+      stream.send(Buffer.alloc(2 * streamWindowBytes - 1));
+      stream.end();
+    };
+    const slow = rig.gateway().open(
+      JSON.stringify(rig.head(identity)),
+      {
+        onData: (chunk) => {
+          got += chunk.length;
+        },
+        onEnd: () => undefined,
+        onReset: (reason) => {
+          reset = reason;
+        },
+      },
+      true,
+    );
+    await settle();
+    assert.equal(got, streamWindowBytes);
+    await rig.worker.control.retire(rig.authority.retirement(identity), null);
+    slow.consumed(got);
+    await settle();
+    assert.equal(reset, "epoch-ended");
+    assert.equal(got, streamWindowBytes);
+    assert.equal(rig.worker.stats().openStreams, 0);
+  });
+
   test("streams of other sandboxes do not notice", async () => {
     const { rig, identity } = await running();
     const other = rig.identity();

@@ -62,9 +62,8 @@ export class ForwardedOperation implements StreamHandlers, LeasedStream {
   }
 
   onEnd(): void {
-    this.#bridge?.end();
     this.#gatewayEnded = true;
-    this.#leaveIfOver();
+    this.#endBridge();
   }
 
   onReset(): void {
@@ -76,6 +75,7 @@ export class ForwardedOperation implements StreamHandlers, LeasedStream {
     const bytes = this.#heldFromBridge;
     this.#heldFromBridge = 0;
     if (bytes > 0) this.#bridge?.consumed(bytes);
+    if (this.#bridgeEnded) this.#endGateway();
   }
 
   answer(head: Buffer): void {
@@ -102,9 +102,8 @@ export class ForwardedOperation implements StreamHandlers, LeasedStream {
   }
 
   bridgeEnd(): void {
-    this.#gateway.end();
     this.#bridgeEnded = true;
-    this.#leaveIfOver();
+    this.#endGateway();
   }
 
   bridgeReset(reason: string): void {
@@ -117,6 +116,7 @@ export class ForwardedOperation implements StreamHandlers, LeasedStream {
     const bytes = this.#heldFromGateway;
     this.#heldFromGateway = 0;
     if (bytes > 0) this.#gateway.consumed(bytes);
+    if (this.#gatewayEnded) this.#endBridge();
   }
 
   /** from here on no byte passes in either direction; each leg hears the reason. */
@@ -125,8 +125,22 @@ export class ForwardedOperation implements StreamHandlers, LeasedStream {
     this.#bridge?.reset(reason);
   }
 
+  /** bytes that wait for room are still under the lease, so an end waits for them. */
+  #endGateway(): void {
+    if (this.#heldFromBridge > 0) return;
+    this.#gateway.end();
+    this.#leaveIfOver();
+  }
+
+  #endBridge(): void {
+    if (this.#heldFromGateway > 0) return;
+    this.#bridge?.end();
+    this.#leaveIfOver();
+  }
+
   #leaveIfOver(): void {
-    if (this.#gatewayEnded && this.#bridgeEnded) this.#leave();
+    const isIdle = this.#heldFromGateway === 0 && this.#heldFromBridge === 0;
+    if (isIdle && this.#gatewayEnded && this.#bridgeEnded) this.#leave();
   }
 
   #leave(): void {

@@ -54,10 +54,21 @@ export class ControlPlaneLink {
   }
 
   #command(stream: LinkStream, head: Buffer): StreamHandlers {
-    const value = decodeJson(head.toString("utf8"));
-    const rpc = rpcMethod(value);
-    if (rpc === undefined) throw new SpaceError("link/protocol", { problem: "not a command" });
-    const params = typeof value === "object" && value !== null && "params" in value ? value.params : null;
-    return serveRpc(stream, { rpc, params }, this.#handlers);
+    try {
+      const value = decodeJson(head.toString("utf8"));
+      const rpc = rpcMethod(value);
+      if (rpc === undefined) throw new SpaceError("link/protocol", { problem: "not a command" });
+      const params = typeof value === "object" && value !== null && "params" in value ? value.params : null;
+      return serveRpc(stream, { rpc, params }, this.#handlers);
+    } catch (error) {
+      this.#link.destroy(error); // the control plane says nothing else: this is not it, or not of this version
+      return unheard;
+    }
   }
 }
+
+const unheard: StreamHandlers = {
+  onData: () => undefined,
+  onEnd: () => undefined,
+  onReset: () => undefined,
+};
