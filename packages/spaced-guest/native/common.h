@@ -82,6 +82,17 @@ struct sha256 {
 void hmac_sha256(const uint8_t key[32], const void *const parts[], const size_t lengths[], int n, uint8_t mac[32]);
 bool same_bytes(const uint8_t *a, const uint8_t *b, size_t length);  // constant time
 
+// ---- records.c
+
+struct start;
+struct host;
+struct claim;
+bool parse_start(struct start *s, struct cursor *p);
+bool parse_host(struct host *h, struct cursor *p);  // to be freed with host_free, also when it fails
+void host_free(struct host *h);
+// `spare` and `socket_path` stay in the payload.
+bool parse_claim(struct claim *c, struct cursor *p, char **spare, char **socket_path, uint32_t *socket_uid);
+
 // ---- the guest's side (guest.c, process.c, files.c)
 
 enum {
@@ -128,6 +139,13 @@ struct bind {
 
 enum { MAX_BINDS = 32, MAX_CGROUPS = 16 };
 
+// What makes a prepared guest an activation: the message by which CLAIM reaches it, with its listening socket beside it.
+struct claim {
+  char activation[257], hostname[65], boot_id[65];
+  uint8_t secret[32];
+  uint64_t file_bytes;
+};
+
 struct start {
   char *activation, *socket_path, *hostname, *lower, *upper, *work, *root, *boot_id;
   uint8_t secret[32];
@@ -160,8 +178,10 @@ struct launcher {
 
 // Reports the failed step on the status pipe and ends the process. Only in children that have not yet started.
 _Noreturn void fail_start(int status_fd, const char *step);
-// The rest of a started child's life: confines itself and serves. `status_fd` tells the launcher.
-_Noreturn void start_guest(const struct launcher *l, struct start *s, int userns_fd, int status_fd);
+// The rest of a started child's life: confines itself and serves. `status_fd` tells the launcher. A prepared one stops
+// half way, says so, and waits for its claim.
+_Noreturn void start_guest(const struct launcher *l, struct start *s, bool prepared, int userns_fd, int status_fd);
+int bind_socket(const char *path, uint32_t uid);
 void keep_descriptors(int null_fd, int *kept[], int n);
 void unblock_signals(void);
 _Noreturn void start_host(struct host *h, int status_fd);
@@ -169,7 +189,9 @@ int make_user_namespace(uint32_t uid_base);  // its descriptor, or -1 with errno
 bool make_dev_template(const char *path);
 int run_in_user_namespace(uint32_t uid_base, char **argv);
 
-void confine_mounts(struct start *s, const char *dev_path, int userns_fd, int status_fd);
+// Returns the descriptor of the guest's boot id, for confine_names.
+int confine_mounts(struct start *s, const char *dev_path, int userns_fd, int status_fd);
+void confine_names(const struct start *s, int boot_id_fd, int status_fd);
 void confine_identity(int userns_fd, int status_fd);
 void confine_privileges(const struct launcher *l, uint64_t file_bytes, int status_fd);
 void drop_bounding_set(uint64_t keep);

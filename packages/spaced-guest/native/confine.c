@@ -91,7 +91,8 @@ static void mount_root(struct start *s, int userns_fd, int status_fd) {
   for (int i = 0; i < 3; i++) close(layers[i]);
 }
 
-static void mount_dev(const struct start *s, int dev, int status_fd) {
+// Returns the boot id's file, still empty.
+static int mount_dev(const struct start *s, int dev, int status_fd) {
   char options[96];
   if (attach(dev, "/dev") < 0) fail_start(status_fd, "dev");
   snprintf(options, sizeof options, "newinstance,ptmxmode=0666,mode=0620,gid=%u", s->uid_base + 5);
@@ -100,9 +101,7 @@ static void mount_dev(const struct start *s, int dev, int status_fd) {
   snprintf(options, sizeof options, "size=%u,nr_inodes=16384,mode=0755", s->tmpfs_bytes);
   if (mount_on("tmpfs", "/dev/shm", MS_NOSUID | MS_NODEV, options) < 0) fail_start(status_fd, "shm");
   int id = open("/dev/shm/boot_id", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
-  size_t length = strlen(s->boot_id);
-  if (id < 0 || write(id, s->boot_id, length) != (ssize_t)length || write(id, "\n", 1) != 1) fail_start(status_fd, "boot-id");
-  close(id);
+  if (id < 0) fail_start(status_fd, "boot-id");
   if (mkdir("/dev/shm/shm", 0700) < 0 || chown("/dev/shm/shm", s->uid_base, s->uid_base) < 0 || chmod("/dev/shm/shm", 01777) < 0) {
     fail_start(status_fd, "shm");
   }
@@ -110,9 +109,10 @@ static void mount_dev(const struct start *s, int dev, int status_fd) {
   if (boot_id < 0 || set_mount(boot_id, quiet | MOUNT_ATTR_RDONLY, -1) < 0) fail_start(status_fd, "boot-id");
   if (attach(boot_id, "/proc/sys/kernel/random/boot_id") < 0) fail_start(status_fd, "boot-id");
   if (shm < 0 || attach(shm, "/dev/shm") < 0) fail_start(status_fd, "shm");
+  return id;
 }
 
-void confine_mounts(struct start *s, const char *dev_path, int userns_fd, int status_fd) {
+int confine_mounts(struct start *s, const char *dev_path, int userns_fd, int status_fd) {
   int binds[MAX_BINDS];
   if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) fail_start(status_fd, "private");
   for (uint32_t i = 0; i < s->nbinds; i++) {
@@ -131,7 +131,13 @@ void confine_mounts(struct start *s, const char *dev_path, int userns_fd, int st
     if (attach(binds[i], s->binds[i].target) < 0) fail_start(status_fd, "bind-target");
   }
   if (mount_on("proc", "/proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0) fail_start(status_fd, "proc");
-  mount_dev(s, dev, status_fd);
+  return mount_dev(s, dev, status_fd);
+}
+
+void confine_names(const struct start *s, int boot_id_fd, int status_fd) {
+  size_t length = strlen(s->boot_id);
+  if (write(boot_id_fd, s->boot_id, length) != (ssize_t)length || write(boot_id_fd, "\n", 1) != 1) fail_start(status_fd, "boot-id");
+  close(boot_id_fd);
   if (sethostname(s->hostname, strlen(s->hostname)) < 0) fail_start(status_fd, "hostname");
 }
 

@@ -25,7 +25,7 @@
 #include <sys/wait.h>
 
 enum {
-  L_START = 1, L_STARTED, L_FAILED, L_KILL, L_DONE, L_LIST, L_LISTING, L_HOST, L_QUIT, L_EXITED,
+  L_START = 1, L_STARTED, L_FAILED, L_KILL, L_DONE, L_LIST, L_LISTING, L_HOST, L_QUIT, L_EXITED, L_PREPARE, L_CLAIM,
   MAX_CLIENTS = 32, MAX_CHILDREN = 8192, MAX_NAME = 256, MAX_UNSENT = 4 * MAX_FRAME,
 };
 
@@ -40,7 +40,8 @@ struct child {
   struct child *next;
   pid_t pid;
   uint64_t start_time;
-  int status_fd;  // -1 once it has started
+  enum { STARTING, PREPARING, PREPARED, RUNNING } stage;
+  int status_fd;  // its reports, until it runs; a prepared one's claim goes the other way
   uint64_t client;
   uint32_t request;
   char name[MAX_NAME + 1];
@@ -170,34 +171,6 @@ static bool name_is_free(struct client *c, uint32_t request, const char *name) {
   return error == 0;
 }
 
-static bool parse_start(struct start *s, struct cursor *p) {
-  s->activation = take_string(p);
-  const uint8_t *secret = take_raw(p, sizeof s->secret);
-  if (secret != NULL) memcpy(s->secret, secret, sizeof s->secret);
-  s->socket_path = take_string(p);
-  s->socket_uid = take_u32(p);
-  s->uid_base = take_u32(p);
-  s->hostname = take_string(p);
-  s->lower = take_string(p);
-  s->upper = take_string(p);
-  s->work = take_string(p);
-  s->root = take_string(p);
-  s->nbinds = take_u32(p);
-  if (s->nbinds > MAX_BINDS) return false;
-  for (uint32_t i = 0; i < s->nbinds; i++) {
-    s->binds[i].source = take_string(p);
-    s->binds[i].target = take_string(p);
-    s->binds[i].read_only = take_u8(p) != 0;
-  }
-  s->boot_id = take_string(p);
-  s->ncgroups = take_u32(p);
-  if (s->ncgroups > MAX_CGROUPS) return false;
-  for (uint32_t i = 0; i < s->ncgroups; i++) s->cgroups[i] = take_string(p);
-  s->tmpfs_bytes = take_u32(p);
-  s->file_bytes = take_u64(p);
-  return !p->bad && p->left == 0 && s->uid_base >= 65536 && s->uid_base <= UINT32_MAX - 65536;
-}
-
 // Takes a v2 `cgroup.procs` out of the list and returns its directory, or -1.
 static int take_cgroup2(struct start *s) {
   for (uint32_t i = 0; i < s->ncgroups; i++) {
@@ -216,9 +189,9 @@ static int take_cgroup2(struct start *s) {
   return -1;
 }
 
-static void start(struct client *c, uint32_t request, struct cursor *payload) {
+static void start(struct client *c, uint32_t request, struct cursor *payload, bool prepare) {
   static struct start s;
-  int pipe_fds[2] = {-1, -1}, userns = -1, cgroup = -1;
+  int ends[2] = {-1, -1}, userns = -1, cgroup = -1;
   const char *step = "user-namespace";
   pid_t pid = -1;
   if (!parse_start(&s, payload)) return answer_failed(c, request, EINVAL, "record");
@@ -227,62 +200,46 @@ static void start(struct client *c, uint32_t request, struct cursor *payload) {
   if (userns >= 0) {
     step = "fork";
     cgroup = take_cgroup2(&s);
-    if (pipe2(pipe_fds, O_CLOEXEC) == 0) pid = fork_into(CLONE_NEWPID, cgroup);
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0) pid = fork_into(CLONE_NEWPID, cgroup);
   }
   if (pid == 0) {
-    close(pipe_fds[0]);
-    start_guest(&launcher, &s, userns, pipe_fds[1]);
+    close(ends[0]);
+    start_guest(&launcher, &s, prepare, userns, ends[1]);
   }
   int error = errno;
   explicit_bzero(s.secret, sizeof s.secret);
   if (userns >= 0) close(userns);
   if (cgroup >= 0) close(cgroup);
-  if (pipe_fds[1] >= 0) close(pipe_fds[1]);
-  if (pid > 0) return add_child(c, request, s.activation, pid, pipe_fds[0]);
-  if (pipe_fds[0] >= 0) close(pipe_fds[0]);
+  if (ends[1] >= 0) close(ends[1]);
+  if (pid > 0) {
+    add_child(c, request, s.activation, pid, ends[0]);
+    children->stage = prepare ? PREPARING : STARTING;
+    return;
+  }
+  if (ends[0] >= 0) close(ends[0]);
   answer_failed(c, request, error, step);
-}
-
-static char **take_list(struct cursor *p, uint32_t *count) {
-  *count = take_u32(p);
-  char **list = *count > p->left / 4 ? NULL : calloc(*count + 1, sizeof *list);
-  for (uint32_t i = 0; list != NULL && i < *count; i++) list[i] = take_string(p);
-  return list;
 }
 
 static void start_bridge(struct client *c, uint32_t request, struct cursor *p) {
   struct host h = {0};
-  h.name = take_string(p);
-  h.uid = take_u32(p);
-  h.gid = take_u32(p);
-  int pipe_fds[2];
-  h.argv = take_list(p, &h.argc);
-  h.envp = take_list(p, &h.envc);
-  h.stderr_path = take_string(p);
-  h.nbinds = take_u32(p);
-  for (uint32_t i = 0; i < h.nbinds && i < MAX_BINDS; i++) {
-    h.binds[i].path = take_string(p);
-    h.binds[i].read_only = take_u8(p) != 0;
-  }
-  bool good = !p->bad && p->left == 0 && h.argv != NULL && h.envp != NULL && h.argc > 0 && h.uid != 0 && h.gid != 0 && h.nbinds <= MAX_BINDS;
-  if (!good) answer_failed(c, request, EINVAL, "record");
+  int ends[2];
+  if (!parse_host(&h, p)) answer_failed(c, request, EINVAL, "record");
   else if (name_is_free(c, request, h.name)) {
-    pid_t pid = pipe2(pipe_fds, O_CLOEXEC) < 0 ? -1 : fork_into(0, -1);
+    pid_t pid = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0 ? -1 : fork_into(0, -1);
     if (pid == 0) {
-      close(pipe_fds[0]);
-      start_host(&h, pipe_fds[1]);
+      close(ends[0]);
+      start_host(&h, ends[1]);
     }
     if (pid < 0) answer_failed(c, request, errno, "fork");
     else {
-      close(pipe_fds[1]);
-      add_child(c, request, h.name, pid, pipe_fds[0]);
+      close(ends[1]);
+      add_child(c, request, h.name, pid, ends[0]);
     }
   }
-  free(h.argv);
-  free(h.envp);
+  host_free(&h);
 }
 
-// The status pipe has something to say: zero or a silent end (exec) is success, otherwise errno and step.
+// A child reports: zero (or a silent end, by exec) is success, otherwise errno and step.
 static void note_status(struct child *child) {
   struct {
     int32_t error;
@@ -290,16 +247,49 @@ static void note_status(struct child *child) {
   } report = {0};
   ssize_t n = read(child->status_fd, &report, sizeof report);
   struct client *c = find_client(child->client);
-  close(child->status_fd);
-  child->status_fd = -1;
+  bool prepared = child->stage == PREPARING && n > 0 && report.error == 0;
+  child->stage = prepared ? PREPARED : RUNNING;
+  if (!prepared) {
+    close(child->status_fd);
+    child->status_fd = -1;
+  }
   report.step[sizeof report.step - 1] = 0;
   if (n >= (ssize_t)sizeof report.error && report.error != 0) return answer_failed(c, child->request, report.error, report.step);
   // A silent end is an exec, or a death before it (out of memory, say).
   char path[64];
   snprintf(path, sizeof path, "/proc/%d/exe", child->pid);
   char exe;
-  if (n == 0 && readlink(path, &exe, 1) < 0) return answer_failed(c, child->request, ECHILD, "died");
+  if (n <= 0 && readlink(path, &exe, 1) < 0) return answer_failed(c, child->request, ECHILD, "died");
   answer_started(c, child);
+}
+
+// Gives a prepared guest its identity and its socket, which only this side of its walls can bind.
+static void claim(struct client *c, uint32_t request, struct cursor *p) {
+  static struct claim record;
+  char *spare, *socket_path;
+  uint32_t socket_uid;
+  if (!parse_claim(&record, p, &spare, &socket_path, &socket_uid)) return answer_failed(c, request, EINVAL, "record");
+  struct child *child = find_child(spare);
+  if (child == NULL || child->stage != PREPARED) return answer_failed(c, request, ESRCH, "claim");
+  if (!name_is_free(c, request, record.activation)) return;
+  int fd = bind_socket(socket_path, socket_uid);
+  if (fd < 0) return answer_failed(c, request, errno, "socket");
+  union {
+    char bytes[CMSG_SPACE(sizeof(int))];
+    struct cmsghdr header;
+  } control = {.header = {.cmsg_len = CMSG_LEN(sizeof fd), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS}};
+  memcpy(CMSG_DATA(&control.header), &fd, sizeof fd);
+  struct iovec data = {.iov_base = &record, .iov_len = sizeof record};
+  struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+  bool sent = sendmsg(child->status_fd, &message, MSG_NOSIGNAL) == (ssize_t)sizeof record;
+  int error = errno;
+  close(fd);
+  explicit_bzero(record.secret, sizeof record.secret);
+  if (!sent) return answer_failed(c, request, error, "claim");
+  strcpy(child->name, record.activation);
+  child->client = c->serial;
+  child->request = request;
+  child->stage = STARTING;
 }
 
 // ---- the other requests
@@ -323,7 +313,7 @@ static void list(struct client *c, uint32_t request) {
     put_string(&c->out, child->name);
     put_u32(&c->out, (uint32_t)child->pid);
     put_u64(&c->out, child->start_time);
-    put_u8(&c->out, child->status_fd < 0);
+    put_u8(&c->out, child->stage == RUNNING);
   }
   out_end(&c->out);
 }
@@ -335,7 +325,8 @@ static void reaped(pid_t pid, int status) {
   if (child == NULL) return;  // an orphan of a bridge
   *link = child->next;
   nchildren--;
-  if (child->status_fd >= 0) note_status(child);
+  if (child->stage == STARTING || child->stage == PREPARING) note_status(child);
+  else if (child->status_fd >= 0) close(child->status_fd);
   for (int i = 0; i < MAX_CLIENTS; i++) {
     if (clients[i].fd < 0) continue;
     out_begin(&clients[i].out, L_EXITED);
@@ -366,7 +357,9 @@ static void reap_all(void) {
 static void handle(struct client *c, uint8_t type, struct cursor *payload) {
   uint32_t request = take_u32(payload);
   switch (type) {
-    case L_START: return start(c, request, payload);
+    case L_START: return start(c, request, payload, false);
+    case L_PREPARE: return start(c, request, payload, true);
+    case L_CLAIM: return claim(c, request, payload);
     case L_HOST: return start_bridge(c, request, payload);
     case L_KILL: return kill_named(c, request, payload);
     case L_LIST: return list(c, request);
@@ -432,7 +425,7 @@ static void loop(int listen_fd, int signal_fd) {
       waits[n++] = (struct pollfd){.fd = clients[i].fd, .events = (short)(POLLIN | (clients[i].out.len > 0 ? POLLOUT : 0))};
     }
     for (struct child *child = children; child != NULL; child = child->next) {
-      if (child->status_fd < 0) continue;
+      if (child->stage != STARTING && child->stage != PREPARING) continue;
       owners[started++] = child;
       waits[n++] = (struct pollfd){.fd = child->status_fd, .events = POLLIN};
     }

@@ -111,19 +111,22 @@ void keep_descriptors(int standard, int *kept[], int n) {
   syscall(SYS_close_range, 3 + n, ~0U, 0);
 }
 
-static int bind_socket(const struct start *s) {
+int bind_socket(const char *path, uint32_t uid) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
-  if (strlen(s->socket_path) >= sizeof address.sun_path) {
+  if (strlen(path) >= sizeof address.sun_path) {
     errno = ENAMETOOLONG;
     return -1;
   }
-  strcpy(address.sun_path, s->socket_path);
+  strcpy(address.sun_path, path);
   int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   umask(0177);
-  if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) < 0) return -1;
-  if (chown(s->socket_path, s->socket_uid, (gid_t)-1) < 0) return -1;
+  bool ok = fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof address) == 0 && chown(path, uid, (gid_t)-1) == 0;
+  int error = errno;
   umask(022);
-  return fd;
+  if (ok) return fd;
+  if (fd >= 0) close(fd);
+  errno = error;
+  return -1;
 }
 
 static bool raise_loopback(void) {
@@ -141,16 +144,44 @@ void unblock_signals(void) {
   sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-_Noreturn void start_guest(const struct launcher *l, struct start *s, int userns_fd, int status_fd) {
+// Returns the listening socket that came with the claim. Without a claim (the launcher has died) there is nothing to be.
+static int await_claim(int status_fd, struct claim *claim) {
+  union {
+    char bytes[CMSG_SPACE(sizeof(int))];
+    struct cmsghdr header;
+  } control;
+  struct iovec data = {.iov_base = claim, .iov_len = sizeof *claim};
+  struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+  int32_t prepared = 0;
+  if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || write(status_fd, &prepared, sizeof prepared) != sizeof prepared) _exit(1);
+  ssize_t n = recvmsg(status_fd, &message, MSG_CMSG_CLOEXEC);
+  struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+  if (n != (ssize_t)sizeof *claim || header == NULL || header->cmsg_type != SCM_RIGHTS) _exit(0);
+  int fd;
+  memcpy(&fd, CMSG_DATA(header), sizeof fd);
+  return fd;
+}
+
+_Noreturn void start_guest(const struct launcher *l, struct start *s, bool prepared, int userns_fd, int status_fd) {
+  static struct claim claim;
   for (uint32_t i = 0; i < s->ncgroups; i++) {
     if (!write_file(s->cgroups[i], "0")) fail_start(status_fd, "cgroup");
   }
   // Still in the host's network namespace: the host finds the socket in its /proc/net/unix, and the guest does not.
-  int listen_fd = bind_socket(s);
-  if (listen_fd < 0) fail_start(status_fd, "socket");
+  int listen_fd = prepared ? -1 : bind_socket(s->socket_path, s->socket_uid);
+  if (!prepared && listen_fd < 0) fail_start(status_fd, "socket");
   if (unshare(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP) < 0) fail_start(status_fd, "namespaces");
   if (!raise_loopback()) fail_start(status_fd, "loopback");
-  confine_mounts(s, l->dev_path, userns_fd, status_fd);
+  int boot_id_fd = confine_mounts(s, l->dev_path, userns_fd, status_fd);
+  if (prepared) {
+    listen_fd = await_claim(status_fd, &claim);
+    s->activation = claim.activation;
+    s->hostname = claim.hostname;
+    s->boot_id = claim.boot_id;
+    s->file_bytes = claim.file_bytes;
+    memcpy(s->secret, claim.secret, sizeof s->secret);
+  }
+  confine_names(s, boot_id_fd, status_fd);
   int null = open("/dev/null", O_RDWR);
   if (null < 0) fail_start(status_fd, "null");
   int *kept[] = {&listen_fd, &userns_fd, &status_fd};
