@@ -1,3 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
-export {};
+
+export { fileSignature } from "./access-tokens.ts";
+export type { Administration, NewApiKey } from "./api-keys.ts";
+export {
+  type AttachedWorker,
+  type ControlPlane,
+  type ControlPlaneOptions,
+  openControlPlane,
+} from "./control-plane.ts";
+export { type ControlLimits, defaultControlLimits } from "./limits.ts";
+export type { ControlPlanePorts } from "./parts.ts";
+export type { ShutDownReport } from "./shut-down.ts";
+export type { InstallationKeys } from "./signer.ts";

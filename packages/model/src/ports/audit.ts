@@ -3,7 +3,16 @@
 
 import type { ErrorCode } from "../errors.ts";
 import type { IdentityJson } from "../identity.ts";
-import type { ActivationId, AdmissionId, Digest, SandboxId, TenantId, WorkerId } from "../ids.ts";
+import type {
+  ActivationId,
+  AdmissionId,
+  CapabilityId,
+  Digest,
+  SandboxId,
+  TenantId,
+  WorkerId,
+} from "../ids.ts";
+import type { SandboxState } from "../lifecycle.ts";
 import type { DenyReason, RefreshReason } from "../verdict.ts";
 
 /** Every event that the audit stream can hold, with its fields. Adding a line here is the only way to add an event. Each field is public. */
@@ -68,6 +77,44 @@ export interface AuditFields {
   "bridge/rekeyed": { readonly from: ActivationId; readonly to: ActivationId };
   "bridge/released": { readonly activationId: ActivationId };
   "bridge/orphaned": { readonly limitMs: number };
+  /** A sandbox entered a state; `reason` only where it failed or was lost. */
+  "sandbox/changed": {
+    readonly sandboxId: SandboxId;
+    readonly state: SandboxState;
+    readonly generation: string;
+    readonly reason: string | null;
+  };
+  "capability/issued": {
+    readonly capabilityId: CapabilityId;
+    readonly sandboxId: SandboxId;
+    readonly generation: string;
+    readonly principal: string;
+    readonly presenter: string;
+  };
+  /** A data-path request showed no credential, or a wrong one. */
+  "caller/refused": { readonly sandboxId: SandboxId; readonly problem: string };
+  "api-key/created": { readonly keyId: string; readonly tenantId: TenantId };
+  "api-key/refused": { readonly problem: "missing" | "unknown" };
+  /** A worker said hello and both sides agree on what runs. */
+  "worker/connected": {
+    readonly workerId: WorkerId;
+    readonly running: number;
+    /** Executions and frozen processes that it was told to end. */
+    readonly ended: number;
+    /** Executions that it should have had. */
+    readonly lost: number;
+  };
+  "worker/disconnected": { readonly workerId: WorkerId };
+  "worker/refused": { readonly workerId: WorkerId; readonly problem: string };
+  /** An order to a worker did not arrive; it is tried again. */
+  "order/undelivered": {
+    readonly workerId: WorkerId;
+    readonly sandboxId: SandboxId;
+    readonly order: "retire" | "discard";
+    readonly code: ErrorCode;
+  };
+  /** Work without a caller failed; it is tried again. */
+  "upkeep/failed": { readonly task: string; readonly sandboxId: SandboxId | null; readonly code: ErrorCode };
 }
 
 export type AuditEventName = keyof AuditFields;

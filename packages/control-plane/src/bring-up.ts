@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import type {
+  ActivateRequest,
+  ChangeOutcome,
+  PublishedCertificate,
+  SandboxRecord,
+  SideEffect,
+  WorkerHandle,
+} from "@space/model";
+import { SpaceError } from "@space/model";
+import { codeOf, notFound, workerFailure } from "./failures.ts";
+import { type ControlParts, leave, recordState } from "./parts.ts";
+
+/** One execution to start: its row is `creating` or `resuming`, and claimed by the caller. */
+export interface BringUp {
+  readonly record: SandboxRecord;
+  readonly worker: WorkerHandle;
+  /** The verified snapshot to begin from. */
+  readonly from: ActivateRequest["from"];
+  /** Life of the run, from the moment that it runs. */
+  readonly timeoutMs: number;
+}
+
+/**
+ * Activate, certify, install, publish: in this order, so that nothing is served before it is durable on both sides.
+ * Whatever fails is torn down before the claim is given back, or by an order that will reach the worker. A sandbox
+ * that was killed meanwhile is never published (incident 17). Throws the worker's failure or `sandbox/not-found`.
+ */
+export async function bringUp(parts: ControlParts, plan: BringUp): Promise<SandboxRecord> {
+  const { record } = plan;
+  let outcome: ChangeOutcome;
+  try {
+    const certificate = await start(parts, plan);
+    outcome = await publish(parts, plan, certificate);
+  } catch (cause) {
+    await giveUp(parts, record, codeOf(cause));
+    throw workerFailure(cause, "start");
+  }
+  if (outcome.kind !== "won") {
+    await parts.orders.enqueue([retire(record)]);
+    throw notFound(record.sandboxId);
+  }
+  recordState(parts, outcome.record);
+  void parts.orders.deliver(outcome.effects);
+  return outcome.record;
+}
+
+async function start(parts: ControlParts, plan: BringUp): Promise<PublishedCertificate> {
+  const { record, worker, from } = plan;
+  const { identity } = record.execution;
+  // An order of an earlier generation that reached this worker later would meet the new one.
+  if (record.generation > 1n && !(await parts.orders.flush(worker.workerId, record.sandboxId))) {
+    throw new SpaceError("worker/unreachable", { workerId: worker.workerId });
+  }
+  const { publicKey } = await worker.control.activate({
+    identity,
+    tenantId: record.tenantId,
+    template: record.template,
+    limits: record.limits,
+    variables: record.variables,
+    ...(from === undefined ? {} : { from }),
+  });
+  const certificate = parts.signer.certificate(identity, {
+    publicKey,
+    previous: record.certificateHead,
+    restoredFrom: from?.digest ?? null,
+  });
+  await worker.control.install(certificate.token);
+  return certificate;
+}
+
+function publish(
+  parts: ControlParts,
+  { record, worker, timeoutMs }: BringUp,
+  certificate: PublishedCertificate,
+): Promise<ChangeOutcome> {
+  const nowMs = parts.clock.wallMs();
+  const { snapshot, sandboxId } = record;
+  // Frozen processes of the old generation elsewhere never go on; here the worker has ended or continued them.
+  const stranded = snapshot?.frozenOn ?? worker.workerId;
+  const effects: readonly SideEffect[] =
+    snapshot === null || stranded === worker.workerId
+      ? []
+      : [{ kind: "discard", sandboxId, workerId: stranded, manifest: snapshot.digest }];
+  return parts.sandboxes.change({
+    on: record,
+    change: { kind: "publish", certificate, startedAtMs: nowMs, endAtMs: nowMs + timeoutMs },
+    effects,
+  });
+}
+
+/**
+ * Gives the claim back with the order to tear down. A new sandbox has failed; one that was resuming is paused again, and
+ * intact. Never throws: with a store that cannot be written the sandbox is left to the recovery.
+ */
+export async function giveUp(parts: ControlParts, record: SandboxRecord, reason: string): Promise<void> {
+  const effects = [retire(record)];
+  try {
+    const outcome = await parts.sandboxes.change({
+      on: record,
+      change: record.state === "creating" ? { kind: "fail", reason } : { kind: "abandon-resume", reason },
+      effects,
+    });
+    if (outcome.kind === "won") {
+      recordState(parts, outcome.record);
+      void parts.orders.deliver(outcome.effects);
+    } else {
+      await parts.orders.enqueue(effects);
+    }
+  } catch (error) {
+    leave(parts, record.sandboxId, "give up", error);
+  }
+}
+
+function retire({ execution }: SandboxRecord): SideEffect {
+  return { kind: "retire", identity: execution.identity, keepFrozen: null };
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import {
+  type ApiCaller,
+  type ConnectedSandbox,
+  type ConnectSandbox,
+  type SandboxId,
+  type SandboxRecord,
+  SpaceError,
+} from "@space/model";
+import { checkTimeout } from "./check-timeout.ts";
+import type { ControlParts } from "./parts.ts";
+import { resumePaused } from "./resume-sandbox.ts";
+import { connectedView } from "./sandbox-view.ts";
+import { awaitTurn, ownSandbox, startWaiting } from "./turns.ts";
+
+export interface Connecting {
+  readonly caller: ApiCaller;
+  readonly sandboxId: SandboxId;
+  readonly request: ConnectSandbox;
+  /** What a sandbox that runs already gets: a longer life, or `sandbox/state`. */
+  readonly ifRunning: "extend" | "refuse";
+}
+
+/**
+ * Makes a sandbox run. Of many who connect at once to a paused one, one resumes it and all get its answer, a failure
+ * alike. The end of a running one is only ever moved further out. Throws what a resume throws.
+ */
+export async function connectSandbox(parts: ControlParts, connecting: Connecting): Promise<ConnectedSandbox> {
+  const { caller, sandboxId, request, ifRunning } = connecting;
+  checkTimeout(parts, request.timeoutMs);
+  const waiting = startWaiting(parts);
+  for (;;) {
+    const record = await ownSandbox(parts, caller, sandboxId);
+    switch (record.state) {
+      case "running": {
+        if (ifRunning === "refuse") throw stateForbids(record);
+        const extended = await extend(parts, record, request.timeoutMs);
+        if (extended !== undefined) return connectedView(extended, parts.tokens, false);
+        break; // something else was quicker: look again
+      }
+      case "paused":
+      case "lost": {
+        if (record.snapshot === null) throw stateForbids(record);
+        const resumed = await resumePaused(parts, record, request);
+        if (resumed !== undefined) return connectedView(resumed, parts.tokens, true);
+        break;
+      }
+      case "creating":
+      case "pausing":
+      case "resuming": {
+        const end = await awaitTurn(parts, sandboxId, waiting);
+        if (end?.kind === "resume" && end.error !== undefined) throw shared(end.error);
+        break;
+      }
+      case "killing":
+      case "killed":
+      case "failed":
+        throw stateForbids(record);
+    }
+  }
+}
+
+async function extend(
+  parts: ControlParts,
+  record: SandboxRecord,
+  timeoutMs: number,
+): Promise<SandboxRecord | undefined> {
+  const endAtMs = parts.clock.wallMs() + timeoutMs;
+  if (endAtMs <= record.endAtMs) return record;
+  const outcome = await parts.sandboxes.change({ on: record, change: { kind: "set-end", endAtMs } });
+  return outcome.kind === "won" ? outcome.record : undefined;
+}
+
+function stateForbids({ sandboxId, state }: SandboxRecord): SpaceError {
+  return new SpaceError("sandbox/state", { sandboxId, state });
+}
+
+/** Each waiter gets an error of its own. */
+function shared(error: unknown): unknown {
+  return error instanceof SpaceError
+    ? new SpaceError(error.code, error.details, { cause: error })
+    : new SpaceError("substrate/failed", { step: "resume" }, { cause: error });
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import { type ErrorCode, isSpaceError, type SandboxId, SpaceError } from "@space/model";
+
+/**
+ * A worker's failure as the caller of an operation sees it: what may pass stays as it is, everything else (a refused
+ * certificate, a conflict of records, a protocol error) is ours and not the caller's.
+ */
+export function workerFailure(cause: unknown, step: string): unknown {
+  if (!isSpaceError(cause) || cause.kind === "unavailable") return cause;
+  return new SpaceError("substrate/failed", { step }, { cause });
+}
+
+/** Whether the worker's answer did not come, so that the effect is unknown. */
+export function isUnknown(error: unknown): boolean {
+  return (
+    isSpaceError(error, "worker/unreachable") ||
+    isSpaceError(error, "link/closed") ||
+    isSpaceError(error, "deadline/passed")
+  );
+}
+
+/** The code alone: for reasons that are kept and shown. */
+export function codeOf(error: unknown): ErrorCode {
+  return isSpaceError(error) ? error.code : "internal/bug";
+}
+
+export function notFound(sandboxId: SandboxId): SpaceError<"sandbox/not-found"> {
+  return new SpaceError("sandbox/not-found", { sandboxId });
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import type { SandboxRecord } from "@space/model";
+import { type ControlParts, recordState } from "./parts.ts";
+
+/**
+ * Records that an execution is gone, if the sandbox still is as the record says. Its newest snapshot stays, and a
+ * connect resumes from it. The worker is told to retire the execution, so that whatever is left of it ends. Whether it won.
+ */
+export async function loseSandbox(
+  parts: ControlParts,
+  record: SandboxRecord,
+  reason: string,
+): Promise<boolean> {
+  const outcome = await parts.sandboxes.change({
+    on: record,
+    change: { kind: "lose", reason },
+    effects: [{ kind: "retire", identity: record.execution.identity, keepFrozen: null }],
+  });
+  if (outcome.kind !== "won") return false;
+  recordState(parts, outcome.record);
+  void parts.orders.deliver(outcome.effects);
+  return true;
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import type {
+  AuditSink,
+  Claim,
+  Clock,
+  InstallationStore,
+  Random,
+  SandboxId,
+  SandboxRecord,
+  SandboxStore,
+} from "@space/model";
+import type { AccessTokens } from "./access-tokens.ts";
+import type { ConnectedWorkers } from "./connected-workers.ts";
+import { codeOf } from "./failures.ts";
+import type { ControlLimits } from "./limits.ts";
+import type { Placements } from "./placements.ts";
+import type { Signer } from "./signer.ts";
+import type { Transitions } from "./transitions.ts";
+import type { WorkerOrders } from "./worker-orders.ts";
+
+/** What the control plane needs from outside. */
+export interface ControlPlanePorts {
+  readonly sandboxes: SandboxStore;
+  readonly installation: InstallationStore;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly audit: AuditSink;
+}
+
+/** What its use-cases share. */
+export interface ControlParts extends ControlPlanePorts {
+  /** This process, as the owner of claims. */
+  readonly owner: string;
+  readonly limits: ControlLimits;
+  readonly signer: Signer;
+  readonly tokens: AccessTokens;
+  readonly workers: ConnectedWorkers;
+  readonly placements: Placements;
+  readonly transitions: Transitions;
+  readonly orders: WorkerOrders;
+}
+
+/** A claim of this process from now on. */
+export function newClaim({ owner, limits, clock }: Pick<ControlParts, "owner" | "limits" | "clock">): Claim {
+  return { owner, untilMs: clock.wallMs() + limits.claimMs };
+}
+
+/** Tells the audit stream in which state a sandbox is now. */
+export function recordState({ audit }: Pick<ControlParts, "audit">, record: SandboxRecord): void {
+  const { sandboxId, state, generation, reason } = record;
+  audit.record("sandbox/changed", { sandboxId, state, generation: generation.toString(), reason });
+}
+
+/** A sandbox whose transition could not be ended: the recovery looks after it soon. */
+export function leave(
+  { audit, transitions }: Pick<ControlParts, "audit" | "transitions">,
+  sandboxId: SandboxId,
+  task: string,
+  error: unknown,
+): void {
+  transitions.leave(sandboxId);
+  audit.record("upkeep/failed", { task, sandboxId, code: codeOf(error) });
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import { importPublicKey, manifestDigest, verifyCountersigned, verifyManifest } from "@space/capability";
+import {
+  type Digest,
+  type SandboxRecord,
+  type SnapshotAnswer,
+  type SnapshotManifest,
+  SpaceError,
+  sameRoute,
+} from "@space/model";
+import type { ControlParts } from "./parts.ts";
+
+/** The newest snapshot of a sandbox, verified. */
+export interface RestorePoint {
+  readonly manifest: SnapshotManifest;
+  readonly digest: Digest;
+}
+
+/**
+ * Reads the head that the sandbox's row names and verifies it: countersignature, digest, the execution's own signature.
+ * An older or another manifest does not have the head's digest (incident 33). Throws `snapshot/refused`.
+ */
+export async function readRestorePoint(parts: ControlParts, record: SandboxRecord): Promise<RestorePoint> {
+  const { snapshot, sandboxId } = record;
+  const stored = snapshot && (await parts.sandboxes.manifest(sandboxId, snapshot.digest));
+  if (snapshot === null || stored == null) throw refused("missing");
+  const signed = verifyCountersigned(stored.countersigned, parts.signer.ring);
+  const digest = manifestDigest(signed);
+  if (digest !== snapshot.digest) throw refused("digest");
+  const manifest = verifyManifest(signed, importPublicKey(stored.executionPublicKey));
+  if (manifest.identity.sandboxId !== sandboxId) throw refused("other sandbox");
+  return { manifest, digest };
+}
+
+/**
+ * Verifies what a worker offers as the snapshot of this pausing execution: signed with the execution's key, of exactly
+ * its identity and certificate, linked to the present head. Throws `snapshot/refused`.
+ */
+export function verifyOffered(record: SandboxRecord, offered: SnapshotAnswer): RestorePoint {
+  const { execution, certificateHead, snapshot } = record;
+  if (execution.publicKey === null) throw refused("no key");
+  const manifest = verifyManifest(offered.signed, importPublicKey(execution.publicKey));
+  const { identity } = execution;
+  if (!sameRoute(manifest.identity, identity)) throw refused("other execution");
+  if (manifest.identity.activation.id !== identity.activation.id) throw refused("other activation");
+  if (manifest.certificate !== certificateHead) throw refused("other certificate");
+  if (manifest.previousManifest !== (snapshot?.digest ?? null)) throw refused("previous manifest");
+  if (manifest.substrate !== identity.placement.substrate) throw refused("other substrate");
+  return { manifest, digest: manifestDigest(offered.signed) };
+}
+
+function refused(problem: string): SpaceError {
+  return new SpaceError("snapshot/refused", { problem });
+}

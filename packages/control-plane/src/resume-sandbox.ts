@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import {
+  type ConnectSandbox,
+  type ExecutionIdentity,
+  type MemoryKept,
+  newActivationId,
+  nextGeneration,
+  type SandboxRecord,
+  SpaceError,
+  unreachable,
+} from "@space/model";
+import { bringUp } from "./bring-up.ts";
+import { type ControlParts, newClaim, recordState } from "./parts.ts";
+import type { Placement } from "./placements.ts";
+import { readRestorePoint } from "./restore-point.ts";
+
+/**
+ * Resumes a paused or lost sandbox as its next generation (R-1), if it still is as the record says; undefined when it is
+ * not. When it fails, the sandbox is paused again, and intact. Throws `snapshot/refused`, `limit/sandboxes`,
+ * `worker/none-free` and the worker's failures.
+ */
+export async function resumePaused(
+  parts: ControlParts,
+  record: SandboxRecord,
+  request: ConnectSandbox,
+): Promise<SandboxRecord | undefined> {
+  const { manifest, digest } = await readRestorePoint(parts, record);
+  const placement = await choose(parts, record, request);
+  const { worker } = placement;
+  const claim = newClaim(parts);
+  const identity = nextIdentity(parts, record, placement);
+  const outcome = await parts.sandboxes
+    .change({ on: record, change: { kind: "claim-resume", identity, claim } })
+    .finally(() => placement.release());
+  switch (outcome.kind) {
+    case "stale":
+      return undefined;
+    case "limit":
+      throw new SpaceError("limit/sandboxes", { limit: outcome.limit });
+    case "won": {
+      const memory: MemoryKept =
+        request.memory && record.snapshot?.frozenOn === worker.workerId ? "frozen-on-worker" : "none";
+      const from = { manifest, digest, memory };
+      const plan = { record: outcome.record, worker, from, timeoutMs: request.timeoutMs };
+      return parts.transitions.run(record.sandboxId, "resume", () => {
+        recordState(parts, outcome.record);
+        return bringUp(parts, plan);
+      });
+    }
+    default:
+      return unreachable(outcome);
+  }
+}
+
+/**
+ * The worker asked for; else, where memory is wanted, the one that holds the frozen processes; else the least loaded. A
+ * holder that is away for a moment is waited for by the caller (`worker/unreachable`): memory is not given up lightly.
+ */
+async function choose(
+  { workers, placements, limits }: ControlParts,
+  { snapshot }: SandboxRecord,
+  { workerId, memory }: ConnectSandbox,
+): Promise<Placement> {
+  const holderId = snapshot?.frozenOn ?? null;
+  if (holderId !== null && (workerId === holderId || (workerId === undefined && memory))) {
+    const holder = workers.find(holderId);
+    if (holder !== undefined) return placements.reserve(holder); // it holds this one already
+    if (workerId === holderId || workers.awayMs(holderId) < limits.awayMs) {
+      throw new SpaceError("worker/unreachable", { workerId: holderId });
+    }
+  }
+  return placements.choose(workerId);
+}
+
+function nextIdentity(
+  parts: ControlParts,
+  { sandboxId, generation }: SandboxRecord,
+  { worker }: Placement,
+): ExecutionIdentity {
+  return {
+    sandboxId,
+    generation: nextGeneration(generation),
+    placement: { workerId: worker.workerId, substrate: worker.substrate },
+    activation: { id: newActivationId(parts.random), attempt: 1 },
+  };
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import {
+  type Access,
+  controlScopes,
+  type ResolveAnswer,
+  type ResolveRequest,
+  type RouteSource,
+  type SandboxRecord,
+  SpaceError,
+} from "@space/model";
+import { agentPort } from "@space/wire";
+import type { ControlParts } from "./parts.ts";
+
+type Problem = Extract<ResolveAnswer, { readonly kind: "unauthenticated" }>["problem"];
+
+type Authorisation =
+  | {
+      readonly kind: "granted";
+      readonly access: Access;
+      readonly principal: string;
+      readonly untilMs: number;
+    }
+  | { readonly kind: "refused"; readonly problem: Problem };
+
+/**
+ * Answers gateways: who may go where. Checks the caller's credential, finds the execution that runs, and signs a
+ * capability for exactly that. Counts how often it is asked, so that a demonstration can show that it is not.
+ */
+export class RouteResolver implements RouteSource {
+  readonly #parts: ControlParts;
+  #asked = 0;
+
+  constructor(parts: ControlParts) {
+    this.#parts = parts;
+  }
+
+  /** Look-ups since the start. */
+  get asked(): number {
+    return this.#asked;
+  }
+
+  async resolve(request: ResolveRequest): Promise<ResolveAnswer> {
+    this.#asked += 1;
+    const record = await this.#parts.sandboxes.read(request.sandboxId);
+    if (record === undefined || isOver(record)) return { kind: "not-found" };
+    const authorisation = authorise(this.#parts, request);
+    if (authorisation.kind === "refused") {
+      const { problem } = authorisation;
+      this.#parts.audit.record("caller/refused", { sandboxId: request.sandboxId, problem });
+      return { kind: "unauthenticated", problem };
+    }
+    if (record.state !== "running") return { kind: "not-running" };
+    return this.#entry(record, request, authorisation);
+  }
+
+  #entry(
+    { execution, tenantId }: SandboxRecord,
+    { presenter }: ResolveRequest,
+    { access, principal, untilMs }: Extract<Authorisation, { readonly kind: "granted" }>,
+  ): ResolveAnswer {
+    const { identity } = execution;
+    const endpoint = this.#parts.workers.endpointOf(identity.placement.workerId);
+    if (endpoint === undefined) {
+      throw new SpaceError("worker/unreachable", { workerId: identity.placement.workerId });
+    }
+    const caller = { tenantId, principal };
+    const { token, claims } = this.#parts.signer.capability({ identity, access, caller, presenter });
+    this.#parts.audit.record("capability/issued", {
+      capabilityId: claims.id,
+      sandboxId: identity.sandboxId,
+      generation: identity.generation.toString(),
+      principal,
+      presenter,
+    });
+    return {
+      kind: "entry",
+      entry: Object.freeze({
+        route: Object.freeze({ identity, endpoint }),
+        capability: token,
+        capabilityIssuedAtMs: claims.issuedAtSeconds * 1000,
+        capabilityExpiresAtMs: claims.expiresAtSeconds * 1000,
+        access: claims.access,
+        authorisedUntilMs: untilMs,
+      }),
+    };
+  }
+}
+
+/** A tombstone, or never there: outside these look alike. */
+function isOver({ state }: SandboxRecord): boolean {
+  return state === "killing" || state === "killed" || state === "failed";
+}
+
+function authorise(
+  { tokens, clock, limits }: ControlParts,
+  { credential, wanted, sandboxId }: ResolveRequest,
+): Authorisation {
+  const untilMs = clock.wallMs() + limits.authorisedMs; // R-25
+  if (wanted.purpose === "service-port") {
+    // The agent's operations are reached by scope alone (R-8), never as a port.
+    if (wanted.port === agentPort) return { kind: "refused", problem: "wrong" };
+    return { kind: "granted", access: wanted, principal: "public", untilMs };
+  }
+  switch (credential.kind) {
+    case "none": {
+      // Only `GET /health` needs no credential. Of what else needs this scope the gateway has asked for one.
+      if (wanted.scope !== "metrics") return { kind: "refused", problem: "missing" };
+      const access: Access = { purpose: "control", scopes: ["metrics"] };
+      return { kind: "granted", access, principal: "public", untilMs };
+    }
+    case "access-token": {
+      if (!tokens.matches(sandboxId, credential.token)) return { kind: "refused", problem: "wrong" };
+      const access: Access = { purpose: "control", scopes: controlScopes };
+      return { kind: "granted", access, principal: "access-token", untilMs };
+    }
+    case "file-signature": {
+      const scope = credential.operation === "read" ? "files:read" : "files:write";
+      if (wanted.scope !== scope || !tokens.signed(sandboxId, credential)) {
+        return { kind: "refused", problem: "wrong" };
+      }
+      const endsAtMs = (credential.expiresAtSeconds ?? Number.POSITIVE_INFINITY) * 1000;
+      if (endsAtMs <= clock.wallMs()) return { kind: "refused", problem: "signature-expired" };
+      const access: Access = { purpose: "control", scopes: [scope] };
+      return { kind: "granted", access, principal: "file-signature", untilMs: Math.min(untilMs, endsAtMs) };
+    }
+  }
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import {
+  type ApiCaller,
+  type ConnectedSandbox,
+  type ConnectSandbox,
+  type CreateSandbox,
+  type ListSandboxes,
+  type SandboxId,
+  type SandboxService,
+  type SandboxView,
+  type Secret,
+  SpaceError,
+} from "@space/model";
+import { authenticate } from "./api-keys.ts";
+import { connectSandbox } from "./connect-sandbox.ts";
+import { createSandbox } from "./create-sandbox.ts";
+import { killSandbox } from "./kill-sandbox.ts";
+import type { ControlParts } from "./parts.ts";
+import { pauseSandbox } from "./pause-sandbox.ts";
+import { viewOf } from "./sandbox-view.ts";
+import { setSandboxTimeout } from "./set-timeout.ts";
+import { ownSandbox } from "./turns.ts";
+
+/** The use-cases as callers reach them. After {@link refuseFromNowOn} nothing that changes a sandbox is begun. */
+export class SandboxOperations implements SandboxService {
+  readonly #parts: ControlParts;
+  #isOpen = true;
+
+  constructor(parts: ControlParts) {
+    this.#parts = parts;
+  }
+
+  refuseFromNowOn(): void {
+    this.#isOpen = false;
+  }
+
+  authenticate(apiKey: Secret<string> | undefined): Promise<ApiCaller> {
+    return authenticate(this.#parts, apiKey);
+  }
+
+  async create(caller: ApiCaller, request: CreateSandbox): Promise<ConnectedSandbox> {
+    this.#requireOpen();
+    return createSandbox(this.#parts, caller, request);
+  }
+
+  async connect(caller: ApiCaller, sandboxId: SandboxId, request: ConnectSandbox): Promise<ConnectedSandbox> {
+    this.#requireOpen();
+    return connectSandbox(this.#parts, { caller, sandboxId, request, ifRunning: "extend" });
+  }
+
+  async resume(caller: ApiCaller, sandboxId: SandboxId, request: ConnectSandbox): Promise<ConnectedSandbox> {
+    this.#requireOpen();
+    return connectSandbox(this.#parts, { caller, sandboxId, request, ifRunning: "refuse" });
+  }
+
+  async get(caller: ApiCaller, sandboxId: SandboxId): Promise<SandboxView> {
+    return viewOf(await ownSandbox(this.#parts, caller, sandboxId));
+  }
+
+  async list(caller: ApiCaller, request: ListSandboxes): Promise<readonly SandboxView[]> {
+    const records = await this.#parts.sandboxes.list(caller.tenantId, request);
+    return records.map(viewOf);
+  }
+
+  async pause(caller: ApiCaller, sandboxId: SandboxId, keepMemory: boolean): Promise<SandboxView> {
+    this.#requireOpen();
+    return pauseSandbox(this.#parts, { caller, sandboxId, keepMemory });
+  }
+
+  async setTimeout(caller: ApiCaller, sandboxId: SandboxId, timeoutMs: number): Promise<void> {
+    this.#requireOpen();
+    await setSandboxTimeout(this.#parts, { caller, sandboxId, timeoutMs });
+  }
+
+  async kill(caller: ApiCaller, sandboxId: SandboxId): Promise<void> {
+    this.#requireOpen();
+    await killSandbox(this.#parts, { caller, sandboxId });
+  }
+
+  #requireOpen(): void {
+    if (!this.#isOpen) throw new SpaceError("worker/none-free", {});
+  }
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import type { ConnectedSandbox, SandboxRecord, SandboxView, WorkerId } from "@space/model";
+import type { AccessTokens } from "./access-tokens.ts";
+
+const mebibyte = 1024 * 1024;
+
+/** A sandbox as its owner sees it. */
+export function viewOf(record: SandboxRecord): SandboxView {
+  const { snapshot, limits } = record;
+  return {
+    sandboxId: record.sandboxId,
+    template: record.template,
+    alias: record.template,
+    metadata: record.metadata,
+    state: record.state,
+    startedAtMs: record.startedAtMs,
+    endAtMs: record.endAtMs,
+    cpus: limits.cpus,
+    memoryMb: Math.floor(limits.memoryBytes / mebibyte),
+    diskMb: Math.floor(limits.diskBytes / mebibyte),
+    onTimeout: record.onTimeout,
+    autoResume: record.autoResume,
+    generation: record.generation,
+    workerId: placeOf(record),
+    // What is kept now: the manifest's word alone may be about frozen processes that are gone.
+    snapshot:
+      snapshot === null
+        ? null
+        : {
+            memory: snapshot.frozenOn === null ? "none" : "frozen-on-worker",
+            sizeBytes: snapshot.sizeBytes,
+          },
+  };
+}
+
+/** With what only who created or connected it may know. */
+export function connectedView(
+  record: SandboxRecord,
+  tokens: AccessTokens,
+  resumed: boolean,
+): ConnectedSandbox {
+  return {
+    ...viewOf(record),
+    accessToken: tokens.of(record.sandboxId),
+    trafficAccessToken: null,
+    resumed,
+  };
+}
+
+/** The worker that holds something of it. */
+function placeOf({ execution, snapshot }: SandboxRecord): WorkerId | null {
+  return execution.state === "ended" ? (snapshot?.frozenOn ?? null) : execution.identity.placement.workerId;
+}

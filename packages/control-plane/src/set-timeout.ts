@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import { type ApiCaller, type SandboxId, SpaceError } from "@space/model";
+import { checkTimeout } from "./check-timeout.ts";
+import type { ControlParts } from "./parts.ts";
+import { ownSandbox } from "./turns.ts";
+
+/** Sets the end of a running sandbox to now + timeout; may shorten it. Throws `sandbox/state` when it does not run. */
+export async function setSandboxTimeout(
+  parts: ControlParts,
+  { caller, sandboxId, timeoutMs }: { caller: ApiCaller; sandboxId: SandboxId; timeoutMs: number },
+): Promise<void> {
+  checkTimeout(parts, timeoutMs);
+  for (;;) {
+    const record = await ownSandbox(parts, caller, sandboxId);
+    const { state } = record;
+    if (state !== "running") throw new SpaceError("sandbox/state", { sandboxId, state });
+    const endAtMs = parts.clock.wallMs() + timeoutMs;
+    const outcome = await parts.sandboxes.change({ on: record, change: { kind: "set-end", endAtMs } });
+    if (outcome.kind === "won") return; // else: each loss means that somebody else went ahead, so this ends
+  }
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import { type ApiCaller, type SandboxId, type SandboxRecord, SpaceError } from "@space/model";
+import { notFound } from "./failures.ts";
+import type { ControlParts } from "./parts.ts";
+import { type RunningTransition, within } from "./transitions.ts";
+
+/** How often the store is asked about a transition that another process drives. */
+const pollMs = 25;
+
+/** Until when (monotonic) somebody waits for other transitions of a sandbox. */
+export interface Waiting {
+  readonly untilMs: number;
+}
+
+export function startWaiting({ clock, limits }: Pick<ControlParts, "clock" | "limits">): Waiting {
+  return { untilMs: clock.monotonicMs() + limits.waitMs };
+}
+
+/** The caller's own sandbox, dead ones excluded. Throws `sandbox/not-found`, for another tenant's alike. */
+export async function ownSandbox(
+  { sandboxes }: Pick<ControlParts, "sandboxes">,
+  caller: ApiCaller,
+  sandboxId: SandboxId,
+): Promise<SandboxRecord> {
+  const record = await sandboxes.read(sandboxId);
+  if (record === undefined || record.tenantId !== caller.tenantId) throw notFound(sandboxId);
+  if (record.state === "killed" || record.state === "failed") throw notFound(sandboxId);
+  return record;
+}
+
+/**
+ * Waits for the present transition of the sandbox, or a moment when another process drives it. Returns the transition
+ * and how it ended, if it was ours. Throws `deadline/passed` when the waiting is over.
+ */
+export async function awaitTurn(
+  { transitions, clock, limits }: ControlParts,
+  sandboxId: SandboxId,
+  { untilMs }: Waiting,
+): Promise<{ readonly kind: RunningTransition["kind"]; readonly error?: unknown } | undefined> {
+  const late = new SpaceError("deadline/passed", { what: "sandbox transition", limitMs: limits.waitMs });
+  const leftMs = untilMs - clock.monotonicMs();
+  if (leftMs <= 0) throw late;
+  const current = transitions.current(sandboxId);
+  if (current === undefined) {
+    await new Promise<void>((resolve) => clock.after(Math.min(pollMs, leftMs), resolve));
+    return undefined;
+  }
+  const end = await within(clock, leftMs, current.end);
+  if (end === undefined) throw late;
+  return end.kind === "failed" ? { kind: current.kind, error: end.error } : { kind: current.kind };
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import { codeOf } from "./failures.ts";
+import type { ControlParts } from "./parts.ts";
+import { recoverAbandoned } from "./recovery.ts";
+import { TtlReaper } from "./ttl-reaper.ts";
+
+/** What nobody asks for: ends of life, orders that did not arrive, claims that ran out, old tombstones. */
+export class Upkeep {
+  readonly #parts: ControlParts;
+  readonly #reaper: TtlReaper;
+  readonly #rounds = new Map<string, { cancel: () => void; running: Promise<void> }>();
+  #stopped = false;
+
+  constructor(parts: ControlParts) {
+    this.#parts = parts;
+    this.#reaper = new TtlReaper(parts);
+  }
+
+  start(): void {
+    const { limits, sandboxes, clock, orders, workers } = this.#parts;
+    this.#every("end of life", limits.reaperTickMs, () => this.#reaper.tick());
+    this.#every("orders", limits.orderTickMs, async () => {
+      await Promise.all(workers.all().map(({ workerId }) => orders.deliverDue(workerId)));
+    });
+    this.#every("recovery", limits.recoveryTickMs, () => recoverAbandoned(this.#parts));
+    this.#every("purge", limits.purgeTickMs, async () => {
+      await sandboxes.purge(clock.wallMs() - limits.tombstoneMs, limits.batch);
+    });
+  }
+
+  /** Begins nothing more, and resolves when what was begun has ended. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    for (const { cancel } of this.#rounds.values()) cancel();
+    await Promise.all([...this.#rounds.values()].map(({ running }) => running));
+    await this.#reaper.idle();
+  }
+
+  /** One round at a time; the next begins an interval after the last has ended. */
+  #every(task: string, intervalMs: number, round: () => Promise<void>): void {
+    if (this.#stopped) return;
+    const entry = { cancel: (): void => undefined, running: Promise.resolve() };
+    entry.cancel = this.#parts.clock.after(intervalMs, () => {
+      entry.running = round()
+        .catch((error: unknown) => {
+          this.#parts.audit.record("upkeep/failed", { task, sandboxId: null, code: codeOf(error) });
+        })
+        .then(() => this.#every(task, intervalMs, round));
+    });
+    this.#rounds.set(task, entry);
+  }
+}
