@@ -19,7 +19,7 @@ export class Reports {
   readonly #retryMs: number;
   readonly #pending = new Map<SandboxId, WorkerReport>();
   #presence: WorkerPresence | undefined;
-  #sending = false;
+  #sendingOver: WorkerPresence | undefined;
   #cancelRetry: () => void = () => undefined;
 
   constructor(clock: Clock, retryMs: number) {
@@ -50,18 +50,19 @@ export class Reports {
     this.#flush();
   }
 
+  /** One at a time over one presence; a new presence does not wait for what the old one still owes. */
   #flush(): void {
     const presence = this.#presence;
-    if (presence === undefined || this.#sending || this.#pending.size === 0) return;
-    this.#sending = true;
-    this.#send(presence)
-      .catch(() => {
+    if (presence === undefined || this.#sendingOver === presence || this.#pending.size === 0) return;
+    this.#sendingOver = presence;
+    this.#send(presence).then(
+      () => this.#ended(presence),
+      () => {
+        this.#ended(presence);
+        if (this.#presence !== presence) return;
         this.#cancelRetry = this.#clock.after(this.#retryMs, () => this.#flush());
-      })
-      .finally(() => {
-        this.#sending = false;
-        if (this.#presence !== presence) this.#flush();
-      });
+      },
+    );
   }
 
   async #send(presence: WorkerPresence): Promise<void> {
@@ -69,7 +70,12 @@ export class Reports {
       await presence.report(report);
       const { sandboxId } = report.identity;
       if (this.#pending.get(sandboxId) === report) this.#pending.delete(sandboxId);
+      if (this.#presence !== presence) return;
     }
+  }
+
+  #ended(presence: WorkerPresence): void {
+    if (this.#sendingOver === presence) this.#sendingOver = undefined;
   }
 
   #next(): WorkerReport | undefined {

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { routeDigest } from "@space/capability";
+import { parseAdmissionId, parseIdentity } from "@space/model";
+import { admittedHead, denyHead, failureHead, refreshHead } from "./answers.ts";
+
+const admission = parseAdmissionId(`adm_${"a".repeat(26)}`);
+const identity = parseIdentity({
+  sandboxId: `i${"a".repeat(20)}`,
+  generation: "4",
+  placement: { workerId: `wrk_${"w".repeat(16)}`, substrate: "namespace" },
+  activation: { id: `act_${"b".repeat(26)}`, attempt: 1 },
+});
+
+test("R-14: an admitted answer has exactly our one header, whatever the guest sent, in whatever case", () => {
+  const headers = ["content-type", "a", "space-admitted", "forged", "SPACE-Verdict", "deny", "spaced", "own"];
+  assert.deepEqual(JSON.parse(admittedHead({ status: 421, headers }, admission)), {
+    status: 421,
+    headers: ["content-type", "a", "spaced", "own", "space-admitted", admission],
+  });
+});
+
+test("R-14: a refusal says its verdict, its admission, and of a stale route only its digest", () => {
+  assert.deepEqual(JSON.parse(denyHead(admission)), {
+    status: 403,
+    headers: ["space-verdict", "deny", "space-admission", admission],
+  });
+  assert.deepEqual(JSON.parse(refreshHead(identity, admission)), {
+    status: 421,
+    headers: [
+      "space-verdict",
+      "refresh-route",
+      "space-admission",
+      admission,
+      "space-rejected-route",
+      routeDigest(identity),
+    ],
+  });
+});
+
+test("an answer of the worker's own is admitted and names its failure", () => {
+  assert.deepEqual(JSON.parse(failureHead(503, "endpoint/unverifiable", admission)), {
+    status: 503,
+    headers: ["space-admitted", admission, "space-failure", "endpoint/unverifiable"],
+  });
+});
