@@ -16,7 +16,10 @@ test("runs every item, never more at once than allowed", async () => {
     running -= 1;
     done.push(item);
   });
-  assert.deepEqual(done.toSorted(), [1, 2, 3, 4, 5]);
+  assert.deepEqual(
+    done.toSorted((one, other) => one - other),
+    [1, 2, 3, 4, 5],
+  );
   assert.equal(most, 2);
 });
 

@@ -56,7 +56,10 @@ export class Reports {
     if (presence === undefined || this.#sendingOver === presence || this.#pending.size === 0) return;
     this.#sendingOver = presence;
     this.#send(presence).then(
-      () => this.#ended(presence),
+      () => {
+        this.#ended(presence);
+        this.#flush(); // what was added since the last look
+      },
       () => {
         this.#ended(presence);
         if (this.#presence !== presence) return;
