@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+// Entry point of `spaced-host`: confined, one per worker, outlives the worker daemon. Started by the launcher.
+
+import { once } from "node:events";
+import { connect, createServer, type Socket } from "node:net";
+import type { AuditSink } from "@space/model";
+import { peerCredentials, processStartTime } from "@space/platform-linux";
+import { type ConnectedGuest, createSpacedHost, type PeerEvidence } from "@space/spaced-host";
+import pino from "pino";
+import { systemClock } from "../host/system-clock.ts";
+import { systemRandom } from "../host/system-random.ts";
+import { readDaemonNote } from "../worker/daemon-note.ts";
+import { readBridgeConfig } from "./bridge-config.ts";
+
+const config = readBridgeConfig(process.argv[2] ?? "");
+const log = pino({ base: null }, pino.destination(2));
+const audit: AuditSink = { record: (name, fields) => log.info({ ...fields, event: name }) };
+
+const host = createSpacedHost(
+  { daemon: { uid: 0 } },
+  { clock: systemClock, random: systemRandom, connectGuest, audit, onOrphaned: () => process.exit(0) },
+);
+
+const server = createServer((socket) => {
+  socket.on("error", () => undefined); // the link reports its end
+  try {
+    host.serve(socket, daemonBehind(socket));
+  } catch (error) {
+    log.warn({ error: String(error) }, "daemon refused");
+  }
+});
+server.listen(config.socket);
+
+/** R-19: the kernel's word on who listens at the guest's socket, read on every new connection. */
+async function connectGuest(path: string): Promise<ConnectedGuest> {
+  const socket = connect({ path, allowHalfOpen: true });
+  await once(socket, "connect");
+  return { socket, peer: evidenceOf(socket) };
+}
+
+function evidenceOf(socket: Socket): PeerEvidence {
+  const { pid, uid } = peerCredentials(socket);
+  return { pid, uid, startTime: processStartTime(pid) ?? "" };
+}
+
+/** The peer, when it is the very process that root has noted as the daemon; otherwise nobody. */
+function daemonBehind(socket: Socket): PeerEvidence | undefined {
+  const peer = evidenceOf(socket);
+  const noted = readDaemonNote(config.daemonNote);
+  return noted.pid === peer.pid && noted.startTime === peer.startTime ? peer : undefined;
+}

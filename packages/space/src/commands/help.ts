@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+const text = `SPACE runs untrusted code for AI agents in isolated, stateful sandboxes, on your own machine.
+
+  ./space demo              watch one sandbox work, pause, move to another worker, and refuse a stale capability
+      --json                the same as one JSON document
+  ./space up                start SPACE here; E2B's SDKs work against it unmodified
+      --data DIR            where everything is kept                (default: .space/data in the checkout)
+      --listen HOST:PORT    plain HTTP for the API and URL mode     (default: 127.0.0.1:7680)
+      --tls-listen HOST:PORT  HTTPS for domain mode                 (default: 127.0.0.1:7643)
+      --domain NAME         sandboxes are <port>-<id>.NAME          (default: space.localhost)
+      --workers N           worker processes                        (default: 2)
+      --substrate NAME      how sandboxes are isolated              (default: namespace)
+      --env-file FILE       write the variables that E2B's SDKs read
+      --expose              allow addresses other than loopback: anyone who reaches them may try keys and tokens
+  ./space test              run every test
+  ./space doctor            say what works on this host and what is missing
+  ./space bench path|start  measure against baselines in the same run (--json, --quick)
+  ./space version           versions of SPACE, its API and Node
+  ./space help              this
+
+Starting sandboxes needs root: it makes user-id ranges, control groups and mounts.
+`;
+
+export function help(): Promise<number> {
+  process.stdout.write(text);
+  return Promise.resolve(0);
+}

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import type { Duplex } from "node:stream";
+import { CapabilityIssuer, publicKeyText } from "@space/capability";
+import { type ControlPlane, type InstallationKeys, openControlPlane } from "@space/control-plane";
+import { createE2bApi, type E2bApi } from "@space/e2b-api";
+import { createGateway, createWorkerLinks, defaultWorkerLinkLimits, type Gateway } from "@space/gateway";
+import {
+  type Caller,
+  type Clock,
+  parseWorkerId,
+  type RouteSource,
+  Secret,
+  type SubstrateName,
+  type TenantId,
+  type WorkerId,
+} from "@space/model";
+import { loadOrCreateEdge, loadOrCreateMesh, loadOrCreatePeer, type TlsIdentity } from "@space/mtls";
+import { openControlStore } from "@space/store-sqlite";
+import { type DataDirectory, openDataDirectory } from "../data/data-directory.ts";
+import { loadInstallationKeys, writeDurably } from "../data/installation-keys.ts";
+import { auditFile } from "../host/audit-file.ts";
+import { dialMesh, listenMesh, type MeshMember, portOf } from "../host/mesh-sockets.ts";
+import { systemClock } from "../host/system-clock.ts";
+import { systemRandom } from "../host/system-random.ts";
+import { agentVersion, checkout } from "../product.ts";
+import { controlPlaneName, gatewayName } from "../worker/component-names.ts";
+import { type EdgeAddress, type EdgeServers, openEdgeServers } from "./edge-servers.ts";
+import { type EnrolledWorker, enrolWorkers } from "./worker-enrolment.ts";
+import { WorkerSupervisor } from "./worker-supervisor.ts";
+
+const issuer = "space";
+const workersReadyLimitMs = 30_000;
+const shutDownLimitMs = 30_000;
+const lookEveryMs = 10;
+
+export interface EmbeddedOptions {
+  readonly data: string;
+  readonly listen: EdgeAddress;
+  readonly tlsListen: EdgeAddress;
+  readonly domain: string;
+  readonly workers: number;
+  readonly substrate: SubstrateName;
+  /** For a person: what happened that they may want to know. */
+  readonly log: (line: string) => void;
+  /** Another worker program, for the benchmark alone. */
+  readonly workerProgram?: string;
+}
+
+export interface NewTenant {
+  readonly tenantId: TenantId;
+  readonly apiKey: Secret<string>;
+}
+
+/** What the gateway has done so far. */
+export interface PathCounters {
+  readonly requests: number;
+  readonly refreshRoute: number;
+  readonly repairs: number;
+  /** How often the control plane was asked for a route. */
+  readonly lookUps: number;
+}
+
+/** A whole SPACE on this machine: control plane and gateway in this process, workers in their own. */
+export interface EmbeddedSystem {
+  readonly apiUrl: string;
+  /** With the TLS port: what E2B_DOMAIN is set to. */
+  readonly domain: string;
+  readonly apiKey: Secret<string>;
+  readonly edgeCaPath: string;
+  readonly workerIds: readonly WorkerId[];
+  readonly routes: RouteSource;
+  /** R-7: thumbprint of the gateway's certificate on the mesh. */
+  readonly presenter: string;
+  /** The default tenant, as a caller. */
+  readonly caller: Caller;
+  createTenant(name: string): Promise<NewTenant>;
+  /** An issuer with the installation's real key and another clock: to show that an old capability is refused. */
+  issuerAt(clock: Clock): CapabilityIssuer;
+  /** A connection to a worker's node-api with the gateway's own certificate. */
+  dialWorker(workerId: WorkerId): Promise<Duplex>;
+  counters(): PathCounters;
+  /** Guests whose endpoint is on this host now. */
+  guestsLeft(): number;
+  /** Pids of the worker daemons, by worker. */
+  workerPids(): ReadonlyMap<WorkerId, number>;
+  /** Pauses what runs, stops everything and releases the data directory. */
+  stop(): Promise<void>;
+}
+
+/** Starts everything and resolves when it serves. Throws `data/in-use`, `host/unfit`, or what a part could not do. */
+export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedSystem> {
+  const directory = openDataDirectory(options.data);
+  const undo: (() => unknown)[] = [() => directory.release()];
+  try {
+    return await compose(options, directory, undo);
+  } catch (error) {
+    for (const step of undo.reverse()) await step();
+    throw error;
+  }
+}
+
+interface Mesh {
+  readonly controlPlane: MeshMember;
+  readonly gateway: TlsIdentity;
+  readonly dial: (workerId: WorkerId, endpoint: EdgeAddress, signal?: AbortSignal) => Promise<Duplex>;
+}
+
+async function compose(
+  options: EmbeddedOptions,
+  directory: DataDirectory,
+  undo: (() => unknown)[],
+): Promise<EmbeddedSystem> {
+  const keys = loadInstallationKeys(directory.control);
+  const audit = auditFile(join(directory.root, "audit.jsonl"));
+  const store = openControlStore(directory.control, systemClock);
+  undo.push(() => store.close());
+  const control = await openControlPlane(
+    { issuer, keys },
+    { ...store, clock: systemClock, random: systemRandom, audit },
+  );
+  undo.push(() => control.close());
+  const nowMs = systemClock.wallMs();
+  const authority = await loadOrCreateMesh({ directory: directory.tls, nowMs });
+  const mesh = await joinMesh(directory, authority, nowMs);
+  const meshServer = await listenMesh(mesh.controlPlane, { host: "127.0.0.1", port: 0 }, (socket, peer) =>
+    control.accept(socket, parseWorkerId(peer.name)),
+  );
+  undo.push(() => meshServer.close());
+
+  const edge = await loadOrCreateEdge({ directory: directory.tls, nowMs, names: edgeNames(options) });
+  let api: E2bApi | undefined;
+  const gateway = createGateway(
+    { presenter: mesh.gateway.thumbprint },
+    {
+      routes: control.routes,
+      links: createWorkerLinks(defaultWorkerLinkLimits, {
+        dial: (endpoint, signal) => mesh.dial(endpoint.workerId, endpoint, signal),
+        clock: systemClock,
+      }),
+      api: (request, response) => api?.(request, response),
+      clock: systemClock,
+      random: systemRandom,
+      audit,
+    },
+  );
+  undo.push(() => gateway.close());
+  const servers = await openEdgeServers({ plain: options.listen, tls: options.tlsListen, edge }, gateway);
+  undo.push(() => servers.close());
+  const domain = `${options.domain}:${servers.tlsPort}`;
+
+  const enrolled = enrolWorkers({
+    directory,
+    authority,
+    workers: options.workers,
+    controlPort: portOf(meshServer),
+    rootKey: publicKeyText(keys.root.publicKey),
+  });
+  const supervisor = superviseWorkers(options, enrolled);
+  supervisor.start();
+  undo.push(() => supervisor.stop());
+  const ready = (): boolean => control.workers().length === enrolled.length;
+  api = createE2bApi({
+    service: control.service,
+    domain,
+    envdVersion: agentVersion,
+    clock: systemClock,
+    ready,
+    audit,
+    failed: (error) => options.log(`request failed: ${String(error)}`),
+  });
+  await untilReady(ready, enrolled);
+
+  const tenantId = await control.administration.ensureDefaultTenant();
+  const parts: SystemParts = {
+    options,
+    directory,
+    keys,
+    control,
+    mesh,
+    gateway,
+    servers,
+    enrolled,
+    supervisor,
+  };
+  return describe(parts, {
+    domain,
+    edgeCaPath: edge.authorityPath,
+    caller: { tenantId, principal: "operator" },
+    apiKey: await ownersKey(directory, control, tenantId),
+    async stop() {
+      servers.close();
+      await control.shutDown(shutDownLimitMs);
+      await supervisor.stop();
+      gateway.close();
+      await control.close();
+      meshServer.close();
+      store.close();
+      audit.close();
+      rmSync(directory.run, { recursive: true, force: true });
+      directory.release();
+    },
+  });
+}
+
+interface SystemParts {
+  readonly options: EmbeddedOptions;
+  readonly directory: DataDirectory;
+  readonly keys: InstallationKeys;
+  readonly control: ControlPlane;
+  readonly mesh: Mesh;
+  readonly gateway: Gateway;
+  readonly servers: EdgeServers;
+  readonly enrolled: readonly EnrolledWorker[];
+  readonly supervisor: WorkerSupervisor;
+}
+
+function describe(
+  parts: SystemParts,
+  known: Pick<EmbeddedSystem, "domain" | "edgeCaPath" | "caller" | "apiKey" | "stop">,
+): EmbeddedSystem {
+  const { options, directory, keys, control, mesh, gateway, servers, enrolled, supervisor } = parts;
+  return {
+    ...known,
+    apiUrl: `http://${urlHost(options.listen.host)}:${servers.plainPort}`,
+    workerIds: enrolled.map(({ workerId }) => workerId),
+    routes: control.routes,
+    presenter: mesh.gateway.thumbprint,
+    async createTenant(name) {
+      const tenantId = await control.administration.createTenant(name);
+      return { tenantId, apiKey: (await control.administration.createApiKey(tenantId)).text };
+    },
+    issuerAt: (clock) => new CapabilityIssuer({ issuer, key: keys.signing, clock, random: systemRandom }),
+    async dialWorker(workerId) {
+      const worker = control.workers().find((candidate) => candidate.workerId === workerId);
+      if (worker === undefined) throw new Error(`${workerId} is not connected`);
+      return mesh.dial(workerId, worker.endpoint);
+    },
+    counters: () => ({
+      requests: gateway.counts.requests,
+      refreshRoute: gateway.counts.refreshes,
+      repairs: gateway.counts.repairs,
+      lookUps: control.routes.asked,
+    }),
+    guestsLeft: () => enrolled.reduce((sum, _worker, index) => sum + guestSockets(directory, index + 1), 0),
+    workerPids: () =>
+      new Map(enrolled.flatMap(({ workerId, name }) => pairWith(workerId, supervisor.pidOf(name)))),
+  };
+}
+
+function pairWith(workerId: WorkerId, pid: number | undefined): [WorkerId, number][] {
+  return pid === undefined ? [] : [[workerId, pid]];
+}
+
+function guestSockets(directory: DataDirectory, index: number): number {
+  const folder = join(directory.worker(index).run, "guests");
+  return existsSync(folder) ? readdirSync(folder).filter((name) => name.startsWith("act_")).length : 0;
+}
+
+async function joinMesh(
+  directory: DataDirectory,
+  authority: Awaited<ReturnType<typeof loadOrCreateMesh>>,
+  nowMs: number,
+): Promise<Mesh> {
+  const join = (name: string): Promise<TlsIdentity> =>
+    loadOrCreatePeer({ directory: directory.tls, nowMs, authority, name });
+  const authorityCertificate = authority.certificate;
+  const gateway = await join(gatewayName);
+  return {
+    controlPlane: { identity: await join(controlPlaneName), authorityCertificate },
+    gateway,
+    dial: (workerId, { host, port }, signal) =>
+      dialMesh({ identity: gateway, authorityCertificate }, { host, port, name: workerId }, signal),
+  };
+}
+
+function superviseWorkers(options: EmbeddedOptions, enrolled: readonly EnrolledWorker[]): WorkerSupervisor {
+  const program = options.workerProgram ?? join(checkout, "packages/space/src/worker/worker-main.ts");
+  const onRestart = (name: string, how: string): void =>
+    options.log(`${name} ended (${how}) and is started again; its sandboxes go on`);
+  return new WorkerSupervisor({ program, workers: enrolled, onRestart }, systemClock);
+}
+
+/** What callers dial: the domain, everything one label below it, and the addresses themselves. */
+function edgeNames(options: EmbeddedOptions): readonly string[] {
+  const addresses = [options.tlsListen.host].filter((host) => host !== "0.0.0.0" && host !== "::");
+  return [...new Set([options.domain, `*.${options.domain}`, "127.0.0.1", ...addresses])];
+}
+
+function urlHost(host: string): string {
+  const dialled = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host;
+  return dialled.includes(":") ? `[${dialled}]` : dialled;
+}
+
+/** The operator's own key is kept beside the database, readable by its owner alone: the database has only its hash. */
+async function ownersKey(
+  directory: DataDirectory,
+  control: ControlPlane,
+  tenantId: TenantId,
+): Promise<Secret<string>> {
+  const path = join(directory.root, "api-key");
+  if (!existsSync(path)) {
+    const { text } = await control.administration.createApiKey(tenantId);
+    writeDurably(path, Buffer.from(`${text.reveal()}\n`));
+  }
+  return new Secret(readFileSync(path, "utf8").trim());
+}
+
+async function untilReady(ready: () => boolean, enrolled: readonly EnrolledWorker[]): Promise<void> {
+  const deadlineMs = systemClock.monotonicMs() + workersReadyLimitMs;
+  while (!ready()) {
+    if (systemClock.monotonicMs() > deadlineMs) {
+      const logs = enrolled.map(({ logPath }) => `${logPath}:\n${tail(logPath)}`).join("\n");
+      throw new Error(`the workers did not connect within ${workersReadyLimitMs} ms\n${logs}`);
+    }
+    await new Promise<void>((resolve) => systemClock.after(lookEveryMs, resolve));
+  }
+}
+
+function tail(path: string): string {
+  return existsSync(path) ? readFileSync(path, "utf8").split("\n").slice(-6).join("\n") : "(empty)";
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { newWorkerId, type WorkerId } from "@space/model";
+import { type Authority, issuePeer } from "@space/mtls";
+import { SqliteWorkerStore } from "@space/store-sqlite";
+import type { DataDirectory } from "../data/data-directory.ts";
+import { systemClock } from "../host/system-clock.ts";
+import { systemRandom } from "../host/system-random.ts";
+import { writeMeshIdentity } from "../worker/mesh-identity.ts";
+import type { WorkerConfig } from "../worker/worker-config.ts";
+
+/** Host user ids are given out in blocks of 2^26: one an installation, whose last ids are the bridges'. */
+const blockSize = 2 ** 26;
+const rangeSize = 2 ** 16;
+/** Sandboxes that one worker holds at most. */
+const capacityLimit = 256;
+
+export interface EnrolmentOptions {
+  readonly directory: DataDirectory;
+  readonly workers: number;
+  readonly controlPort: number;
+  readonly rootKey: string;
+  readonly authority: Authority;
+}
+
+export interface EnrolledWorker {
+  readonly name: string;
+  readonly workerId: WorkerId;
+  readonly configPath: string;
+  readonly logPath: string;
+}
+
+/**
+ * Gives each worker of this machine its configuration and a certificate in its own name. A worker is named by its store:
+ * one whose store was lost enrols as another. Fresh TLS keys at every start.
+ */
+export function enrolWorkers(options: EnrolmentOptions): readonly EnrolledWorker[] {
+  const authorityPath = join(options.directory.tls, "mesh-authority.crt");
+  writeFileSync(authorityPath, options.authority.certificate, { mode: 0o644 });
+  return Array.from({ length: options.workers }, (_, index) => enrol(index + 1, authorityPath, options));
+}
+
+function enrol(index: number, authority: string, options: EnrolmentOptions): EnrolledWorker {
+  const { root, run } = options.directory.worker(index);
+  mkdirSync(root, { recursive: true, mode: 0o711 });
+  const workerId = workerOfStore(join(root, "records.db"));
+  const identity = join(root, "mesh-identity.json");
+  writeMeshIdentity(
+    identity,
+    issuePeer(options.authority, { commonName: workerId, nowMs: systemClock.wallMs() }),
+  );
+  const block = (options.directory.userIdBlock + 1) * blockSize;
+  const capacity = Math.min(capacityLimit, Math.floor(blockSize / rangeSize / (options.workers + 1)));
+  const config: WorkerConfig = {
+    workerId,
+    data: root,
+    run,
+    objects: options.directory.objects,
+    controlPlane: { host: "127.0.0.1", port: options.controlPort },
+    listen: { host: "127.0.0.1", port: 0 },
+    tls: { identity, authority },
+    rootKey: options.rootKey,
+    capacity,
+    firstUserId: block + (index - 1) * capacity * rangeSize,
+    bridgeUserId: block + blockSize - index,
+    controlGroup: `space-${run.split("/").slice(-2).join("-")}`,
+  };
+  const configPath = join(root, "config.json");
+  writeFileSync(configPath, JSON.stringify(config, undefined, 2), { mode: 0o600 });
+  return { name: `worker-${index}`, workerId, configPath, logPath: join(root, "worker.log") };
+}
+
+function workerOfStore(path: string): WorkerId {
+  const store = new SqliteWorkerStore(path, () => newWorkerId(systemRandom));
+  try {
+    return store.workerId;
+  } finally {
+    store.close();
+  }
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import { bench } from "./commands/bench.ts";
+import { demo } from "./commands/demo.ts";
+import { doctor } from "./commands/doctor.ts";
+import { help } from "./commands/help.ts";
+import { test } from "./commands/test.ts";
+import { up } from "./commands/up.ts";
+import { version } from "./commands/version.ts";
+import { explain } from "./failure.ts";
+
+/** A command gets the arguments after its name and answers with the exit code. */
+type Command = (args: readonly string[]) => Promise<number>;
+
+const commands: Readonly<Record<string, Command>> = {
+  bench,
+  demo,
+  doctor,
+  help,
+  test,
+  up,
+  version,
+  "--help": help,
+  "-h": help,
+  "--version": version,
+};
+
+async function main(args: readonly string[]): Promise<number> {
+  const [name = "help", ...rest] = args;
+  const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
+  if (command !== undefined) return command(rest);
+  process.stderr.write(`space: there is no command ${JSON.stringify(name)}; ./space help lists them\n`);
+  return 2;
+}
+
+try {
+  process.exitCode = await main(process.argv.slice(2));
+} catch (error) {
+  process.stderr.write(`space: ${explain(error)}\n`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import { readFileSync } from "node:fs";
+import { Secret } from "@space/model";
+import type { TlsIdentity } from "@space/mtls";
+import * as v from "valibot";
+import { writeDurably } from "../data/installation-keys.ts";
+
+const schema = v.strictObject({
+  name: v.string(),
+  certificate: v.string(),
+  key: v.string(),
+  thumbprint: v.string(),
+});
+
+/** What a worker gets at enrolment: its own key and certificate, in a file that only root reads. The authority's key stays behind. */
+export function writeMeshIdentity(path: string, identity: TlsIdentity): void {
+  writeDurably(path, Buffer.from(JSON.stringify({ ...identity, key: identity.key.reveal() })));
+}
+
+export function readMeshIdentity(path: string): TlsIdentity {
+  const { key, ...rest } = v.parse(schema, JSON.parse(readFileSync(path, "utf8")));
+  return { ...rest, key: new Secret(key) };
+}

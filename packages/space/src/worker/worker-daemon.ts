@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import { mkdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import { importPublicKey } from "@space/capability";
+import { newWorkerId, SpaceError } from "@space/model";
+import { chunkedArchives, DirectoryObjectStore } from "@space/object-store";
+import { SqliteWorkerStore } from "@space/store-sqlite";
+import { NamespaceSubstrate } from "@space/substrate-namespace";
+import type { createWorker, Worker } from "@space/worker";
+import pino from "pino";
+import { auditFile } from "../host/audit-file.ts";
+import { dialMesh, type MeshMember, portOf } from "../host/mesh-sockets.ts";
+import { systemClock } from "../host/system-clock.ts";
+import { systemRandom } from "../host/system-random.ts";
+import { BridgeProcess } from "./bridge-process.ts";
+import { controlPlaneName, gatewayName } from "./component-names.ts";
+import { writeDaemonNote } from "./daemon-note.ts";
+import { listenOnKeptPort } from "./kept-port.ts";
+import { readMeshIdentity } from "./mesh-identity.ts";
+import { readWorkerConfig, type WorkerConfig } from "./worker-config.ts";
+
+const redialMs = 200;
+const reserveBytes = 1024 * 1024 * 1024;
+const log = pino({ base: null }, pino.destination(2));
+
+/** Runs one worker until it is told to stop. `create` decides how operations are admitted. */
+export async function startWorkerDaemon(configPath: string, create: typeof createWorker): Promise<void> {
+  const config = readWorkerConfig(configPath);
+  mkdirSync(config.run, { recursive: true, mode: 0o755 });
+  writeDaemonNote(config.run);
+  const records = new SqliteWorkerStore(join(config.data, "records.db"), () => newWorkerId(systemRandom));
+  if (records.workerId !== config.workerId) {
+    throw new SpaceError("certificate/refused", { problem: "the store is another worker's: enrol anew" });
+  }
+  const substrate = await openSubstrate(config);
+  const worker = await composeWorker(config, { create, records, substrate });
+  const member: MeshMember = {
+    identity: readMeshIdentity(config.tls.identity),
+    authorityCertificate: readFileSync(config.tls.authority, "utf8"),
+  };
+  const kept = { ...config.listen, file: join(config.data, "port") };
+  const server = await listenOnKeptPort(member, kept, (socket, peer) => {
+    if (peer.name === gatewayName) worker.acceptGateway(socket, peer.thumbprint);
+    else socket.destroy();
+  });
+  const stopped = new AbortController();
+  onStop((how) => {
+    stopped.abort();
+    server.close();
+    void worker.close(how).then(
+      () => process.exit(0),
+      (error: unknown) => {
+        log.error({ error: String(error) }, "stop failed");
+        process.exit(1);
+      },
+    );
+  });
+  await serveControlPlane(worker, { config, member, port: portOf(server) }, stopped.signal);
+}
+
+function openSubstrate(config: WorkerConfig): Promise<NamespaceSubstrate> {
+  return NamespaceSubstrate.open({
+    stateDir: join(config.data, "executions"),
+    socketDir: join(config.run, "guests"),
+    controlGroup: config.controlGroup,
+    firstUid: config.firstUserId,
+    uidRanges: config.capacity,
+    socketUid: config.bridgeUserId,
+    reserveBytes,
+  });
+}
+
+async function composeWorker(
+  config: WorkerConfig,
+  parts: { create: typeof createWorker; records: SqliteWorkerStore; substrate: NamespaceSubstrate },
+): Promise<Worker> {
+  const { create, records, substrate } = parts;
+  const bridge = new BridgeProcess(
+    { run: config.run, userId: config.bridgeUserId, logPath: join(config.data, "bridge.log") },
+    () => substrate.launchClient,
+  );
+  const objects = await DirectoryObjectStore.open(config.objects);
+  return create(
+    { workerId: config.workerId, capacity: config.capacity, rootPublicKey: importPublicKey(config.rootKey) },
+    {
+      records,
+      substrate,
+      objects,
+      archives: chunkedArchives(objects),
+      host: bridge,
+      clock: systemClock,
+      random: systemRandom,
+      audit: auditFile(join(config.data, "audit.jsonl")),
+    },
+  );
+}
+
+/** Keeps one connection to the control plane, dialled anew whenever it ends. */
+async function serveControlPlane(
+  worker: Worker,
+  place: { config: WorkerConfig; member: MeshMember; port: number },
+  signal: AbortSignal,
+): Promise<void> {
+  const { config, member, port } = place;
+  while (!signal.aborted) {
+    try {
+      const socket = await dialMesh(member, { ...config.controlPlane, name: controlPlaneName });
+      await worker.serveControlPlane(socket, { host: config.listen.host, port });
+      log.info({}, "control plane link ended");
+    } catch (error) {
+      log.warn({ error: String(error) }, "control plane not reached");
+    }
+    await pause(redialMs);
+  }
+}
+
+/** SIGTERM: the operator stops SPACE, and everything ends. The end of standard input: the supervisor died; what runs goes on for the next daemon. */
+function onStop(stop: (how: "stopAll" | "leave") => void): void {
+  let stopping = false;
+  const once = (how: "stopAll" | "leave"): void => {
+    if (stopping) return;
+    stopping = true;
+    stop(how);
+  };
+  process.on("SIGTERM", () => once("stopAll"));
+  process.on("SIGINT", () => undefined); // the supervisor decides the order of stopping
+  process.stdin.on("end", () => once("leave"));
+  process.stdin.on("error", () => once("leave"));
+  process.stdin.resume();
+}
