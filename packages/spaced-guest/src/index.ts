@@ -33,11 +33,13 @@ export {
 export { LaunchClient } from "./launch-client.ts";
 export {
   type BindMount,
+  type ClaimRecord,
   type HostBind,
   type HostRecord,
   type LaunchExit,
   LaunchFrame,
   type LaunchListing,
+  type PrepareRecord,
   type StartedProcess,
   type StartRecord,
 } from "./launch-protocol.ts";

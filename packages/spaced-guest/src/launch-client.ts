@@ -59,6 +59,18 @@ export class LaunchClient {
     return { hostPid: reader.u32(), startTime: reader.u64() };
   }
 
+  /** Makes a guest that waits to be claimed. Rejects with ENOSYS where the launcher has none. */
+  async prepare(record: wire.PrepareRecord): Promise<wire.StartedProcess> {
+    const reader = await this.#request(LaunchFrame.started, (id) => wire.encodePrepare(id, record));
+    return { hostPid: reader.u32(), startTime: reader.u64() };
+  }
+
+  /** Turns a prepared guest into an activation: as `start`, sooner. Rejects with ESRCH when it is not there. */
+  async claim(record: wire.ClaimRecord): Promise<wire.StartedProcess> {
+    const reader = await this.#request(LaunchFrame.started, (id) => wire.encodeClaim(id, record));
+    return { hostPid: reader.u32(), startTime: reader.u64() };
+  }
+
   /** Starts a `spaced-host`. */
   async host(record: wire.HostRecord): Promise<wire.StartedProcess> {
     const reader = await this.#request(LaunchFrame.started, (id) => wire.encodeHost(id, record));

@@ -15,6 +15,8 @@ export const LaunchFrame = {
   host: 8,
   quit: 9,
   exited: 10,
+  prepare: 11,
+  claim: 12,
 } as const;
 
 export interface BindMount {
@@ -44,6 +46,18 @@ export interface StartRecord {
   /** No single file may grow beyond it (RLIMIT_FSIZE); 0 for no limit. */
   readonly fileLimitBytes: number;
 }
+
+/** A prepared guest: all of a start record but what makes it an activation. */
+export type PrepareRecord = Pick<
+  StartRecord,
+  "uidBase" | "lowerDir" | "upperDir" | "workDir" | "rootDir" | "binds" | "cgroupFiles" | "tmpfsLimitBytes"
+> & { readonly name: string };
+
+/** What makes it one. */
+export type ClaimRecord = Pick<
+  StartRecord,
+  "activationId" | "secret" | "socketPath" | "socketUid" | "hostname" | "bootId" | "fileLimitBytes"
+> & { readonly spare: string };
 
 export interface HostRecord {
   readonly name: string;
@@ -81,8 +95,12 @@ export interface LaunchExit {
   readonly waitStatus: number;
 }
 
-export function encodeStart(requestId: number, record: StartRecord): Buffer {
-  const frame = new FrameBuilder(1024).begin(LaunchFrame.start).u32(requestId);
+export function encodeStart(
+  requestId: number,
+  record: StartRecord,
+  type: number = LaunchFrame.start,
+): Buffer {
+  const frame = new FrameBuilder(1024).begin(type).u32(requestId);
   frame.string(record.activationId).raw(record.secret).string(record.socketPath).u32(record.socketUid);
   frame.u32(record.uidBase).string(record.hostname).string(record.lowerDir).string(record.upperDir);
   frame.string(record.workDir).string(record.rootDir).u32(record.binds.length);
@@ -95,6 +113,28 @@ export function encodeStart(requestId: number, record: StartRecord): Buffer {
   frame.string(record.bootId).u32(record.cgroupFiles.length);
   for (const file of record.cgroupFiles) frame.string(file);
   return frame.u32(record.tmpfsLimitBytes).u64(BigInt(record.fileLimitBytes)).end().finish();
+}
+
+export function encodePrepare(requestId: number, record: PrepareRecord): Buffer {
+  const unused = { secret: new Uint8Array(32), socketPath: "", socketUid: 0, hostname: "", bootId: "" };
+  const start = { ...unused, ...record, activationId: record.name, fileLimitBytes: 0 };
+  return encodeStart(requestId, start, LaunchFrame.prepare);
+}
+
+export function encodeClaim(requestId: number, record: ClaimRecord): Buffer {
+  return new FrameBuilder(512)
+    .begin(LaunchFrame.claim)
+    .u32(requestId)
+    .string(record.spare)
+    .string(record.activationId)
+    .raw(record.secret)
+    .string(record.socketPath)
+    .u32(record.socketUid)
+    .string(record.hostname)
+    .string(record.bootId)
+    .u64(BigInt(record.fileLimitBytes))
+    .end()
+    .finish();
 }
 
 export function decodeStart(reader: PayloadReader): StartRecord {

@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-import { chownSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { chownSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { type ActivationId, parseActivationId } from "@space/model";
 import { runProgram } from "./run-program.ts";
 
+/** How the names of guests without an activation begin. */
+export const sparePrefix = "spare-";
+
 /** What must be known of an activation after the daemon has restarted. Holds no secret. */
 export interface ActivationNote {
   readonly uidBase: number;
   readonly diskBytes: number;
+  /** Its control group: named after the activation, or after the spare that became it. */
+  readonly group: string;
 }
 
 /** The folders of one activation. */
@@ -20,8 +25,6 @@ export interface ActivationFolder {
   readonly upper: string;
   /** The overlay's own working folder, on the same file system. */
   readonly work: string;
-  /** Empty; the mount point inside the launcher's private mount namespace. */
-  readonly root: string;
 }
 
 /** The folders of all activations of one worker, under one parent. */
@@ -34,19 +37,38 @@ export class ActivationFolders {
     mkdirSync(parent, { recursive: true, mode: 0o711 });
   }
 
-  at(activationId: ActivationId): ActivationFolder {
+  at(activationId: string): ActivationFolder {
     const path = join(this.#parent, activationId);
-    return { path, upper: join(path, "upper"), work: join(path, "work"), root: join(path, "root") };
+    return { path, upper: join(path, "upper"), work: join(path, "work") };
   }
 
   create(activationId: ActivationId, note: ActivationNote): ActivationFolder {
-    const folder = this.at(activationId);
+    return this.#make(activationId, note);
+  }
+
+  /** Folders for a guest that has no activation yet. */
+  createSpare(name: string, uidBase: number): ActivationFolder {
+    return this.#make(name, { uidBase, diskBytes: 0, group: name });
+  }
+
+  /** The spare's folders become the activation's. What the spare has mounted stays mounted. */
+  adoptSpare(name: string, activationId: ActivationId, note: ActivationNote): ActivationFolder {
+    writeNote(this.at(name).path, note);
+    renameSync(this.at(name).path, this.at(activationId).path);
+    return this.at(activationId);
+  }
+
+  /** Spares of an earlier daemon among them. */
+  listSpares(): readonly string[] {
+    return readdirSync(this.#parent).filter((name) => name.startsWith(sparePrefix));
+  }
+
+  #make(name: string, note: ActivationNote): ActivationFolder {
+    const folder = this.at(name);
     mkdirSync(folder.path, { mode: 0o711 });
-    // First of all, so that a sweep after a crash knows whose uids these are.
-    writeFileSync(join(folder.path, "note.json"), JSON.stringify(note), { mode: 0o600 });
+    writeNote(folder.path, note); // first of all, so that a sweep after a crash knows whose uids these are
     mkdirSync(folder.upper, { mode: 0o755 });
     mkdirSync(folder.work, { mode: 0o700 });
-    mkdirSync(folder.root, { mode: 0o700 });
     chownSync(folder.upper, note.uidBase, note.uidBase);
     return folder;
   }
@@ -58,8 +80,9 @@ export class ActivationFolders {
       const value: unknown = JSON.parse(text);
       if (typeof value !== "object" || value === null) return undefined;
       if (!("uidBase" in value) || typeof value.uidBase !== "number") return undefined;
+      if (!("group" in value) || typeof value.group !== "string") return undefined;
       if (!("diskBytes" in value) || typeof value.diskBytes !== "number") return undefined;
-      return { uidBase: value.uidBase, diskBytes: value.diskBytes };
+      return { uidBase: value.uidBase, diskBytes: value.diskBytes, group: value.group };
     } catch {
       return undefined; // absent or half written
     }
@@ -76,8 +99,8 @@ export class ActivationFolders {
   }
 
   /** Removes everything, however deep a guest has nested it. */
-  async remove(activationId: ActivationId): Promise<void> {
-    const { path } = this.at(activationId);
+  async remove(name: string): Promise<void> {
+    const { path } = this.at(name);
     try {
       await rm(path, { recursive: true, force: true });
     } catch {
@@ -85,4 +108,8 @@ export class ActivationFolders {
       await runProgram("rm", ["-rf", "--one-file-system", "--", path]);
     }
   }
+}
+
+function writeNote(path: string, note: ActivationNote): void {
+  writeFileSync(join(path, "note.json"), JSON.stringify(note), { mode: 0o600 });
 }

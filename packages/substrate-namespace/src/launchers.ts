@@ -15,6 +15,8 @@ export interface Launcher {
   readonly command: LauncherCommand;
   readonly inRange: RangeRunner;
   readonly abilities: SubstrateAbilities;
+  /** Whether guests can be prepared in advance. */
+  readonly prepares: boolean;
 }
 
 export function chooseLauncher(
@@ -29,6 +31,7 @@ export function chooseLauncher(
   return {
     command: { argv, socketPath, logPath: join(stateDir, "launcher.log") },
     inRange: rangeRunner(program),
+    prepares: native,
     abilities: {
       name: "namespace",
       freeze: true,

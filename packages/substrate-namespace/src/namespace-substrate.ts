@@ -9,7 +9,6 @@ import {
   type EndpointEvidence,
   type ExecutionExit,
   isSpaceError,
-  parseActivationId,
   type RunningExecution,
   SpaceError,
   type StartRequest,
@@ -22,42 +21,32 @@ import {
   GuestError,
   type LaunchClient,
   type LaunchExit,
-  type LaunchListing,
+  type StartRecord,
 } from "@space/spaced-guest";
-import { ActivationFolders } from "./activation-folders.ts";
+import { ActivationFolders, sparePrefix } from "./activation-folders.ts";
 import { DiskWatch, freeBytes } from "./disk-watch.ts";
 import { connectLauncher } from "./launcher-process.ts";
-import { chooseLauncher, type Launcher, type LauncherKind } from "./launchers.ts";
+import { chooseLauncher, type Launcher } from "./launchers.ts";
 import { archiveLayer, restoreLayer } from "./layer-archive.ts";
+import { activations, asActivation } from "./listed-activations.ts";
+import type { NamespaceSubstrateOptions } from "./options.ts";
 import { assembleSeccomp } from "./seccomp-bpf.ts";
 import { guestPolicy } from "./seccomp-policy.ts";
 import { buildSkeleton } from "./skeleton.ts";
+import { type SpareGuest, SpareGuests } from "./spare-guests.ts";
 import { UidRanges } from "./uid-ranges.ts";
-
-export interface NamespaceSubstrateOptions {
-  /** Layers and notes; on a file system that overlay can use (not another overlay). Every parent is traversable (o+x). */
-  readonly stateDir: string;
-  /** Sockets; a short path (at most 70 bytes), traversable by `socketUid`. */
-  readonly socketDir: string;
-  /** One path component, the same at every start of this worker, unique on the host. */
-  readonly controlGroup: string;
-  /** Host user ids for guests: `uidRanges` ranges of 65536 from `firstUid` on. Nothing else on the host uses them. */
-  readonly firstUid: number;
-  readonly uidRanges: number;
-  /** Who may connect to guests: the user of `spaced-host`. */
-  readonly socketUid: number;
-  /** A start is refused when the file system of `stateDir` has less left. */
-  readonly reserveBytes: number;
-  /** By default the native launcher where it has been built, otherwise the portable one. */
-  readonly launcher?: LauncherKind;
-  /** Further read-only folders, e.g. tools of the worker's own; each target exists in the guest's root. */
-  readonly binds?: readonly { readonly source: string; readonly target: string }[];
-}
 
 const shmBytes = 64 * 1024 * 1024;
 
-interface Running {
+/** The launcher's answer to the claim of a spare that has died. */
+const spareGone = "claim: ESRCH";
+
+interface Held {
   readonly uidBase: number;
+  readonly group: string;
+}
+
+interface Running extends Held {
   /** Set when the driver itself ends it. */
   ending?: string;
 }
@@ -71,10 +60,13 @@ export class NamespaceSubstrate implements Substrate {
   readonly #groups: ControlGroups;
   readonly #ranges: UidRanges;
   readonly #disk: DiskWatch;
+  readonly #recipe: Pick<StartRecord, "lowerDir" | "rootDir" | "binds" | "tmpfsLimitBytes">;
+  readonly #spares: SpareGuests;
   readonly #running = new Map<ActivationId, Running>();
   readonly #exitListeners = new Set<(exit: ExecutionExit) => void>();
   #client: LaunchClient;
   #clientLost = false;
+  #reconnecting: Promise<LaunchClient> | undefined;
 
   /** Connects to the launcher of an earlier daemon, with all it runs, or starts one. Throws `host/unfit`, `substrate/failed`. */
   static async open(options: NamespaceSubstrateOptions): Promise<NamespaceSubstrate> {
@@ -86,6 +78,7 @@ export class NamespaceSubstrate implements Substrate {
     }
     mkdirSync(options.stateDir, { recursive: true, mode: 0o711 });
     mkdirSync(options.socketDir, { recursive: true, mode: 0o711 });
+    mkdirSync(join(options.stateDir, "mount-point"), { recursive: true, mode: 0o700 });
     const filter = join(options.stateDir, "seccomp.bpf");
     writeFileSync(filter, assembleSeccomp(guestPolicy, process.arch === "arm64" ? "arm64" : "x64"), {
       mode: 0o600,
@@ -112,6 +105,23 @@ export class NamespaceSubstrate implements Substrate {
     this.#disk = new DiskWatch(options.stateDir, (activationId) =>
       this.#end(activationId, "disk limit exceeded"),
     );
+    this.#recipe = {
+      lowerDir: join(options.stateDir, "skeleton"),
+      // One for all: each guest mounts on it in a mount namespace of its own.
+      rootDir: join(options.stateDir, "mount-point"),
+      binds: [{ source: "/usr", target: "usr" }, ...(options.binds ?? [])].map((bind) => ({
+        ...bind,
+        readOnly: true,
+      })),
+      tmpfsLimitBytes: shmBytes,
+    };
+    this.#spares = new SpareGuests(launcher.prepares ? (options.spareGuests ?? 2) : 0, {
+      folders: this.#folders,
+      groups: this.#groups,
+      ranges: this.#ranges,
+      launcher: () => this.#connected(),
+      recipe: this.#recipe,
+    });
     this.#client = client;
     this.#listen(client);
   }
@@ -122,61 +132,76 @@ export class NamespaceSubstrate implements Substrate {
   }
 
   async start(request: StartRequest): Promise<RunningExecution> {
-    const { activationId, limits } = request;
     if (freeBytes(this.#options.stateDir) < this.#options.reserveBytes) {
       throw new SpaceError("host/unfit", {
         problem: "the disk is nearly full",
         remedy: "free space on the worker",
       });
     }
-    if (this.#running.has(activationId))
+    if (this.#running.has(request.activationId)) {
       throw new SpaceError("internal/bug", { where: "activation started twice" });
-    const uidBase = this.#ranges.take();
-    this.#running.set(activationId, { uidBase });
+    }
+    // A layer must be whole before it is mounted, so a restored one cannot use a guest that is prepared already.
+    const spare = request.filesystem === undefined ? this.#spares.take() : undefined;
+    if (spare === undefined) return this.#start(request, undefined);
     try {
-      const folder = this.#folders.create(activationId, { uidBase, diskBytes: limits.diskBytes });
+      return await this.#start(request, spare);
+    } catch (error) {
+      if (!isSpaceError(error, "substrate/failed") || error.details.step !== spareGone) throw error;
+      return this.#start(request, undefined);
+    }
+  }
+
+  async #start(request: StartRequest, spare: SpareGuest | undefined): Promise<RunningExecution> {
+    const { activationId, limits } = request;
+    const uidBase = spare?.uidBase ?? this.#ranges.take();
+    const group = spare?.name ?? activationId;
+    this.#running.set(activationId, { uidBase, group });
+    try {
+      const note = { uidBase, group, diskBytes: limits.diskBytes };
+      const folder =
+        spare === undefined
+          ? this.#folders.create(activationId, note)
+          : this.#folders.adoptSpare(spare.name, activationId, note);
       if (request.filesystem !== undefined) {
         await restoreLayer(this.#launcher.inRange, uidBase, folder.upper, request.filesystem);
       }
-      const cgroupFiles = this.#groups.create(activationId, limits);
-      const started = await (await this.#connected()).start({
+      const cgroupFiles = this.#groups.create(group, limits);
+      const identity = {
         activationId,
         secret: request.activationSecret.reveal(),
         socketPath: this.#socketPath(activationId),
         socketUid: this.#options.socketUid,
-        uidBase,
         hostname: request.hostname,
-        lowerDir: this.#skeletonPath,
-        upperDir: folder.upper,
-        workDir: folder.work,
-        rootDir: folder.root,
-        binds: [
-          { source: "/usr", target: "usr", readOnly: true },
-          ...(this.#options.binds ?? []).map((bind) => ({ ...bind, readOnly: true })),
-        ],
         bootId: randomUUID(),
-        cgroupFiles,
-        tmpfsLimitBytes: shmBytes,
         fileLimitBytes: limits.diskBytes,
-      });
-      const evidence = this.#evidence(activationId, started.hostPid, started.startTime);
+      };
+      const places = { upperDir: folder.upper, workDir: folder.work };
+      const client = await this.#connected();
+      const started =
+        spare === undefined
+          ? await client.start({ ...identity, ...places, ...this.#recipe, uidBase, cgroupFiles })
+          : await client.claim({ ...identity, spare: spare.name });
+      const evidence = this.#evidence(activationId, group, started.hostPid, started.startTime);
       this.#disk.add(activationId, { path: folder.upper, limitBytes: limits.diskBytes });
       return { activationId, evidence };
     } catch (cause) {
-      await this.#release(activationId, uidBase).catch(() => undefined); // the first failure is the one to report
+      await this.#release(activationId, { uidBase, group }).catch(() => undefined); // the first failure is the one to report
       throw translate(cause);
     }
   }
 
   async freeze(activationId: ActivationId): Promise<boolean> {
-    if (!this.#running.has(activationId)) return false;
-    await this.#groups.freeze(activationId);
+    const running = this.#running.get(activationId);
+    if (running === undefined) return false;
+    await this.#groups.freeze(running.group);
     return this.#running.has(activationId);
   }
 
   async thaw(activationId: ActivationId): Promise<boolean> {
-    if (!this.#running.has(activationId)) return false;
-    await this.#groups.thaw(activationId);
+    const running = this.#running.get(activationId);
+    if (running === undefined) return false;
+    await this.#groups.thaw(running.group);
     return this.#running.has(activationId);
   }
 
@@ -187,15 +212,15 @@ export class NamespaceSubstrate implements Substrate {
   }
 
   async stop(activationId: ActivationId): Promise<void> {
-    const uidBase = this.#running.get(activationId)?.uidBase ?? this.#folders.note(activationId)?.uidBase;
-    await this.#release(activationId, uidBase);
+    await this.#release(activationId, this.#running.get(activationId) ?? this.#folders.note(activationId));
   }
 
   async list(): Promise<readonly RunningExecution[]> {
     const listing = await (await this.#connected()).list();
     return activations(listing).flatMap(({ activationId, hostPid, startTime }) => {
       try {
-        return [{ activationId, evidence: this.#evidence(activationId, hostPid, startTime) }];
+        const group = this.#running.get(activationId)?.group ?? activationId;
+        return [{ activationId, evidence: this.#evidence(activationId, group, hostPid, startTime) }];
       } catch {
         return []; // it ended since the launcher answered
       }
@@ -222,6 +247,7 @@ export class NamespaceSubstrate implements Substrate {
   async close(how: "stopAll" | "leave"): Promise<void> {
     this.#exitListeners.clear();
     this.#disk.close();
+    await this.#spares.close();
     if (how === "stopAll") {
       await this.sweep(new Set());
       await (await this.#connected()).quit();
@@ -231,56 +257,63 @@ export class NamespaceSubstrate implements Substrate {
     this.#client.close();
   }
 
-  get #skeletonPath(): string {
-    return join(this.#options.stateDir, "skeleton");
-  }
-
   #socketPath(activationId: ActivationId): string {
     return join(this.#options.socketDir, activationId);
   }
 
-  #evidence(activationId: ActivationId, pid: number, startTime: bigint): EndpointEvidence {
+  #evidence(activationId: ActivationId, cgroup: string, pid: number, startTime: bigint): EndpointEvidence {
     const socketPath = this.#socketPath(activationId);
     const guest = processEvidence(pid);
     const socketInode = listeningInode(socketPath);
     if (guest.startTime !== String(startTime) || socketInode === undefined) {
       throw new SpaceError("endpoint/unverifiable", { problem: "the guest is gone" });
     }
-    return { hostBootId: hostBootId(), guest, socketPath, socketInode, cgroup: activationId };
+    return { hostBootId: hostBootId(), guest, socketPath, socketInode, cgroup };
   }
 
   /** Takes note of what an earlier daemon started, and makes the lower layer when nothing uses it. */
   async #adopt(): Promise<void> {
     const running = activations(await this.#client.list());
     if (running.length === 0) {
-      rmSync(this.#skeletonPath, { recursive: true, force: true });
-      buildSkeleton(this.#skeletonPath);
+      rmSync(this.#recipe.lowerDir, { recursive: true, force: true });
+      buildSkeleton(this.#recipe.lowerDir);
     }
     // Every folder holds its range until it is removed, whether its guest runs or not.
+    const claimed = new Set<string>();
     for (const activationId of this.#folders.list()) {
       const note = this.#folders.note(activationId);
-      if (note !== undefined) this.#ranges.claim(note.uidBase);
+      if (note === undefined) continue;
+      this.#ranges.claim(note.uidBase);
+      claimed.add(note.group);
     }
     for (const { activationId } of running) {
       const note = this.#folders.note(activationId);
       if (note === undefined) continue; // not ours to serve: the sweep ends it
-      this.#running.set(activationId, { uidBase: note.uidBase });
+      this.#running.set(activationId, { uidBase: note.uidBase, group: note.group });
       this.#disk.add(activationId, {
         path: this.#folders.at(activationId).upper,
         limitBytes: note.diskBytes,
       });
     }
+    await this.#spares.discardLeftovers(claimed);
+    this.#spares.refill();
   }
 
   /** Ends one execution and everything of it. Safe to repeat. The range is free only when nothing owns files in it. */
-  async #release(activationId: ActivationId, uidBase: number | undefined): Promise<void> {
+  async #release(activationId: ActivationId, held: Held | undefined): Promise<void> {
     this.#disk.remove(activationId);
     this.#running.delete(activationId);
-    // Both at once: a frozen group of cgroup v1 delivers the kill only while `destroy` thaws it.
-    await Promise.all([this.#kill(activationId), this.#groups.destroy(activationId)]);
+    const group = held?.group ?? activationId;
+    const killed = Promise.all([
+      this.#kill(activationId),
+      group === activationId ? undefined : this.#kill(group),
+    ]);
+    // A frozen group of cgroup v1 delivers the kill only while `destroy` thaws it: then both at once.
+    if (this.#groups.killsFrozen) await killed;
+    await Promise.all([killed, this.#groups.destroy(group)]);
     rmSync(this.#socketPath(activationId), { force: true });
     await this.#folders.remove(activationId);
-    if (uidBase !== undefined) this.#ranges.give(uidBase);
+    if (held !== undefined) this.#ranges.give(held.uidBase);
   }
 
   #listen(client: LaunchClient): void {
@@ -289,17 +322,24 @@ export class NamespaceSubstrate implements Substrate {
   }
 
   /** The launcher: the one at hand, or after its death a new one. */
-  async #connected(): Promise<LaunchClient> {
-    if (!this.#clientLost) return this.#client;
+  #connected(): Promise<LaunchClient> {
+    if (!this.#clientLost) return Promise.resolve(this.#client);
+    this.#reconnecting ??= this.#reconnect().finally(() => {
+      this.#reconnecting = undefined;
+    });
+    return this.#reconnecting;
+  }
+
+  async #reconnect(): Promise<LaunchClient> {
     this.#client = await connectLauncher(this.#launcher.command);
     this.#clientLost = false;
     this.#listen(this.#client);
     return this.#client;
   }
 
-  async #kill(activationId: ActivationId): Promise<void> {
+  async #kill(name: string): Promise<void> {
     try {
-      if (!this.#clientLost) await this.#client.kill(activationId);
+      if (!this.#clientLost) await this.#client.kill(name);
     } catch (error) {
       // Guests die with their launcher; that nothing is left is proved by the control group, not by this answer.
       if (!(error instanceof GuestConnectionError)) throw error;
@@ -309,12 +349,14 @@ export class NamespaceSubstrate implements Substrate {
   #noteLauncherLost(): void {
     if (this.#clientLost) return;
     this.#clientLost = true;
+    void this.#spares.dropAll().catch(() => undefined); // the sweep finds what is left
     for (const activationId of this.#running.keys()) {
       for (const listener of this.#exitListeners) listener({ activationId, reason: "the launcher ended" });
     }
   }
 
   #noteExit(exit: LaunchExit): void {
+    if (exit.name.startsWith(sparePrefix)) void this.#spares.drop(exit.name).catch(() => undefined);
     const activationId = asActivation(exit.name);
     const running = activationId === undefined ? undefined : this.#running.get(activationId);
     if (activationId === undefined || running === undefined) return; // a bridge, or one that was stopped
@@ -331,27 +373,6 @@ export class NamespaceSubstrate implements Substrate {
     running.ending = reason;
     void this.#kill(activationId);
   }
-}
-
-function asActivation(name: string): ActivationId | undefined {
-  try {
-    return parseActivationId(name);
-  } catch {
-    return undefined; // a bridge's name, or somebody else's folder
-  }
-}
-
-interface ListedActivation {
-  readonly activationId: ActivationId;
-  readonly hostPid: number;
-  readonly startTime: bigint;
-}
-
-function activations(listing: readonly LaunchListing[]): readonly ListedActivation[] {
-  return listing.flatMap(({ name, hostPid, startTime, running }) => {
-    const activationId = asActivation(name);
-    return activationId !== undefined && running ? [{ activationId, hostPid, startTime }] : [];
-  });
 }
 
 function translate(cause: unknown): unknown {

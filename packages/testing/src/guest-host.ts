@@ -29,6 +29,12 @@ export const testLimits: ExecutionLimits = {
   diskBytes: 512 * 1024 * 1024,
 };
 
+/** Host user ids of this test process's guests: far from any worker's, and apart for tests that run at once. */
+export const testUids: { readonly first: number; readonly ranges: number } = {
+  first: 0x2400_0000 + (process.pid % 2000) * 16 * 65_536,
+  ranges: 16,
+};
+
 export interface RunOptions extends Partial<Omit<SpawnRequest, "argv">> {
   /** Written to stdin, which is then closed. */
   readonly input?: string;
@@ -187,9 +193,8 @@ function openSubstrate(folder: string, launcher: LauncherKind): Promise<Namespac
     stateDir: join(folder, "state"),
     socketDir: join(folder, "s"),
     controlGroup: `space-test-${process.pid}`,
-    // Far from any worker's, and apart for test processes that run at once.
-    firstUid: 0x2400_0000 + (process.pid % 2000) * 16 * 65_536,
-    uidRanges: 16,
+    firstUid: testUids.first,
+    uidRanges: testUids.ranges,
     socketUid: 0,
     reserveBytes: 1024 * 1024,
     launcher,
