@@ -1,3 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
-export {};
+
+export { type EmbeddedOptions, type EmbeddedSystem, startEmbedded } from "./embedded/embedded-system.ts";

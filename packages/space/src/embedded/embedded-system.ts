@@ -11,6 +11,7 @@ import { createGateway, createWorkerLinks, defaultWorkerLinkLimits, type Gateway
 import {
   type Caller,
   type Clock,
+  type ExecutionLimits,
   parseWorkerId,
   type RouteSource,
   Secret,
@@ -46,6 +47,8 @@ export interface EmbeddedOptions {
   readonly substrate: SubstrateName;
   /** For a person: what happened that they may want to know. */
   readonly log: (line: string) => void;
+  /** What each sandbox may use; the control plane's defaults where absent. */
+  readonly execution?: ExecutionLimits;
   /** Another worker program, for the benchmark alone. */
   readonly workerProgram?: string;
 }
@@ -119,7 +122,7 @@ async function compose(
   const store = openControlStore(directory.control, systemClock);
   undo.push(() => store.close());
   const control = await openControlPlane(
-    { issuer, keys },
+    { issuer, keys, ...(options.execution && { limits: { execution: options.execution } }) },
     { ...store, clock: systemClock, random: systemRandom, audit },
   );
   undo.push(() => control.close());
