@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-type Step = () => Promise<unknown> | void;
+type Step = () => unknown;
 
 /** What a run must end and remove, in the opposite order of its making, also after a failure and on Ctrl-C. */
 export class Ending {
