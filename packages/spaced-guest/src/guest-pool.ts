@@ -11,6 +11,8 @@ export interface GuestPoolOptions {
   readonly maxConnections?: number;
   /** Verified connections kept ready, so that an operation or a spawn pays no handshake. Default 2. */
   readonly idleConnections?: number;
+  /** Connections that are kept when they are given back, so that a busy guest pays no handshakes. Default: the same. */
+  readonly keptConnections?: number;
   /** Operations that may wait for a connection; one more rejects with "exhausted". Default 256. */
   readonly maxWaiting?: number;
 }
@@ -25,10 +27,12 @@ export class GuestPool {
   readonly #open: () => Promise<GuestConnection>;
   readonly #maxConnections: number;
   readonly #idleConnections: number;
+  readonly #keptConnections: number;
   readonly #maxWaiting: number;
   readonly #idle: GuestConnection[] = [];
   readonly #waiting: Waiter[] = [];
   readonly #lent = new Set<GuestConnection>();
+  readonly #disowned = new Set<GuestConnection>();
   #opening = 0;
   #refilling = 0;
   #closed = false;
@@ -37,6 +41,7 @@ export class GuestPool {
     this.#open = options.open;
     this.#maxConnections = options.maxConnections ?? 16;
     this.#idleConnections = options.idleConnections ?? 2;
+    this.#keptConnections = Math.max(options.keptConnections ?? 0, this.#idleConnections);
     this.#maxWaiting = options.maxWaiting ?? 256;
   }
 
@@ -71,6 +76,7 @@ export class GuestPool {
 
   /** Takes a lent connection back. One that is busy, broken or taken over is not reused (broken and busy: closed). */
   give(connection: GuestConnection): void {
+    if (this.#disowned.delete(connection)) connection.destroy();
     if (!this.#lent.delete(connection)) return;
     if (this.#closed || !connection.usable) {
       connection.destroy();
@@ -81,8 +87,18 @@ export class GuestPool {
     if (waiter !== undefined) {
       this.#lent.add(connection);
       waiter.resolve(connection);
-    } else if (this.#idle.length < this.#idleConnections) this.#idle.push(connection);
+    } else if (this.#idle.length < this.#keptConnections) this.#idle.push(connection);
     else connection.destroy();
+  }
+
+  /**
+   * A lent connection whose operation waits for somebody slow: it no longer counts, so that others need not wait for him
+   * too. It is closed when it is given back. The caller bounds how many there are.
+   */
+  disown(connection: GuestConnection): void {
+    if (!this.#lent.delete(connection)) return;
+    this.#disowned.add(connection);
+    this.#serveWaiting();
   }
 
   /**
@@ -101,11 +117,18 @@ export class GuestPool {
     return connection;
   }
 
+  /** Closes what is kept beyond the idle set: nothing has been asked of the guest for a while. */
+  trim(): void {
+    for (const connection of this.#idle.splice(this.#idleConnections)) connection.destroy();
+  }
+
   /** Closes every connection, running operations included, and refuses new ones. */
   close(): void {
     this.#closed = true;
-    for (const connection of [...this.#idle.splice(0), ...this.#lent]) connection.destroy();
+    for (const connection of [...this.#idle.splice(0), ...this.#lent, ...this.#disowned])
+      connection.destroy();
     this.#lent.clear();
+    this.#disowned.clear();
     for (const waiter of this.#waiting.splice(0)) waiter.reject(new GuestConnectionError("closed"));
   }
 

@@ -74,14 +74,7 @@ export class ActivationRegistry implements HostControl {
   async quiesce(activationId: ActivationId, limitMs: number): Promise<boolean> {
     const activation = this.#require(activationId);
     const settled = await activation.settle(limitMs);
-    let synced = false;
-    const sync = activation.pool
-      .use((guest) => guest.sync())
-      .then(() => {
-        synced = true;
-      });
-    await withinLimit(this.#ports.clock, syncLimitMs, sync);
-    if (!synced) throw new SpaceError("deadline/passed", { what: "sync", limitMs: syncLimitMs });
+    await this.#sync(activation);
     return settled;
   }
 
@@ -127,6 +120,12 @@ export class ActivationRegistry implements HostControl {
     this.#ports.audit.record("bridge/adopted", { activationId, sandboxId });
   }
 
+  async #sync({ pool }: HostedActivation): Promise<void> {
+    const sync = pool.use((guest) => guest.sync());
+    const synced = await withinLimit(this.#ports.clock, syncLimitMs, sync).catch(guestGone);
+    if (!synced) throw new SpaceError("deadline/passed", { what: "sync", limitMs: syncLimitMs });
+  }
+
   /** What E2B's variables say is fact: they win over what the sandbox was created with. */
   #facts({ sandboxId, template, variables }: AdoptRequest): SandboxFacts {
     const own = { E2B_SANDBOX: "true", E2B_SANDBOX_ID: sandboxId, E2B_TEMPLATE_ID: template };
@@ -138,6 +137,11 @@ export class ActivationRegistry implements HostControl {
     if (activation === undefined) throw new SpaceError("endpoint/unverifiable", { problem: "not adopted" });
     return activation;
   }
+}
+
+function guestGone(cause: unknown): never {
+  if (cause instanceof SpaceError) throw cause;
+  throw new SpaceError("endpoint/unverifiable", { problem: "the guest did not flush" }, { cause });
 }
 
 function sameEndpoint({ endpoint }: HostedActivation, request: AdoptRequest): boolean {

@@ -142,7 +142,9 @@ class FileTransfer implements ReadHandlers {
       this.#promised -= wanted.length;
     }
     const room = this.#gzip === undefined ? this.#context.exchange.write(wanted) : this.#gzip.write(wanted);
-    if (!room) this.#guest.pause();
+    if (room) return;
+    this.#guest.pause();
+    this.#context.activation.pool.disown(this.#guest);
   }
 
   end(): Promise<void> {

@@ -33,10 +33,13 @@ export async function storeFile(
     held.push(chunk);
     heldBytes += chunk.length;
   }
-  await onPath(
-    path,
-    activation.pool.use((guest) => writeAll(guest.writeStream(path, options), held, source)),
-  );
+  // It may take long: it must not hold up the others of the pool.
+  const guest = await activation.pool.detach();
+  try {
+    await onPath(path, writeAll(guest.writeStream(path, options), held, source));
+  } finally {
+    guest.destroy();
+  }
 }
 
 async function writeAll(writer: GuestWriter, begun: readonly Buffer[], source: ChunkSource): Promise<void> {

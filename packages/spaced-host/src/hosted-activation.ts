@@ -13,8 +13,10 @@ import { ProcessTable } from "./process-table.ts";
 
 /** Operations of one sandbox that may be under way. */
 const exchangeLimit = 2_000;
-/** Connections lent to operations at once; processes and port connections have their own limits. */
-const pooledConnections = 32;
+/** Connections lent to operations at once; slow transfers, processes and port connections have their own limits. */
+const pooledConnections = 16;
+/** A sandbox that has not been asked for anything for this long keeps only a few connections. */
+const quietMs = 30_000;
 /** Port connections open at once. */
 const dialLimit = 1_000;
 const requestMemoryBytes = 64 * 1024 * 1024;
@@ -52,6 +54,7 @@ export class HostedActivation {
   #endpoint: GuestEndpoint;
   #pool: GuestPool;
   #dials = 0;
+  #cancelTrim: (() => void) | undefined;
 
   constructor(facts: SandboxFacts, endpoint: GuestEndpoint, ports: ActivationPorts) {
     this.facts = facts;
@@ -90,6 +93,7 @@ export class HostedActivation {
     if (short) this.#short.add(exchange);
     exchange.onOver(() => {
       this.#exchanges.delete(exchange);
+      if (this.#exchanges.size === 0) this.#trimWhenQuiet();
       if (!this.#short.delete(exchange) || this.#short.size > 0) return;
       for (const resolve of this.#idleWaiters.splice(0)) resolve();
     });
@@ -142,6 +146,14 @@ export class HostedActivation {
     this.#resetAll("released");
     this.processes.clear();
     this.#pool.close();
+    this.#cancelTrim?.();
+  }
+
+  #trimWhenQuiet(): void {
+    this.#cancelTrim ??= this.ports.clock.after(quietMs, () => {
+      this.#cancelTrim = undefined;
+      if (this.#exchanges.size === 0) this.#pool.trim();
+    });
   }
 
   async #reattach(process: HostedProcess): Promise<void> {
@@ -159,7 +171,11 @@ export class HostedActivation {
 }
 
 function newPool(endpoint: GuestEndpoint): GuestPool {
-  return new GuestPool({ open: () => endpoint.open(), maxConnections: pooledConnections });
+  return new GuestPool({
+    open: () => endpoint.open(),
+    maxConnections: pooledConnections,
+    keptConnections: pooledConnections,
+  });
 }
 
 function credentials({ identity }: GuestEndpoint): GuestCredentials {
@@ -185,14 +201,10 @@ async function renameGuest(from: GuestEndpoint, to: GuestEndpoint): Promise<void
   }
 }
 
-/** Waits for the work, but no longer than the limit. */
-export function withinLimit(clock: Clock, limitMs: number, work: Promise<unknown>): Promise<void> {
-  return new Promise((resolve) => {
-    const cancel = clock.after(limitMs, resolve);
-    const done = (): void => {
-      cancel();
-      resolve();
-    };
-    work.then(done, done);
+/** Waits for the work, but no longer than the limit. Whether it was done; rejects when the work does in time. */
+export function withinLimit(clock: Clock, limitMs: number, work: Promise<unknown>): Promise<boolean> {
+  return new Promise((resolve, reject) => {
+    const cancel = clock.after(limitMs, () => resolve(false));
+    work.then(() => resolve(true), reject).finally(cancel);
   });
 }

@@ -237,11 +237,7 @@ async function sendSignal(process: HostedProcess, signal: number, context: Opera
     case Signal.SIGTERM:
       return process.signal(sigterm);
     case Signal.SIGKILL: {
-      let reaped = false;
-      const killed = process.kill().then(() => {
-        reaped = true;
-      });
-      await withinLimit(context.activation.ports.clock, reapLimitMs, killed);
+      const reaped = await withinLimit(context.activation.ports.clock, reapLimitMs, process.kill());
       if (!reaped) throw new EnvdError("deadline_exceeded", "the process has not ended yet");
       return;
     }

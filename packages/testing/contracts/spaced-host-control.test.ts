@@ -172,6 +172,15 @@ it("quiesce waits for short operations, cuts late ones and flushes", async () =>
   rig.close();
 });
 
+it("quiesce fails, and does not wait, when the guest is gone", async () => {
+  const rig = await HostRig.adopted();
+  rig.guest.die();
+  await assert.rejects(rig.control.quiesce(rig.activationId, 1_000), (error) =>
+    isSpaceError(error, "endpoint/unverifiable"),
+  );
+  rig.close();
+});
+
 it("rekey moves the guest and its processes to another activation; streams end", async () => {
   const rig = await HostRig.adopted();
   rig.guest.programs.set("/bin/counter", (process) => {

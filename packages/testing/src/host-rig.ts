@@ -58,6 +58,12 @@ export class RigAnswer {
     return headerValue(this.headers, name);
   }
 
+  #finish: () => void = () => undefined;
+  /** Resolves when the answer is complete or reset. */
+  readonly done: Promise<void> = new Promise((resolve) => {
+    this.#finish = resolve;
+  });
+
   readonly handlers: StreamHandlers = {
     onHead: (bytes) => {
       const { status, headers, portClosed } = parseAnswerHead(JSON.parse(bytes.toString()));
@@ -72,9 +78,11 @@ export class RigAnswer {
     },
     onEnd: () => {
       this.ended = true;
+      this.#finish();
     },
     onReset: (reason) => {
       this.reset = reason;
+      this.#finish();
     },
   };
 
