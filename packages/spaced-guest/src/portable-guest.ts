@@ -5,6 +5,7 @@
 // guest's tree itself: nothing that the guest could have planted there is loaded before the guest's own confinement.
 
 import { closeSync, openSync } from "node:fs";
+import { stat } from "node:fs/promises";
 import { createServer } from "node:net";
 import {
   ControlFd,
@@ -71,6 +72,7 @@ try {
   const orders = decodeGuestOrders(receiveOrders(ControlFrame.guest));
   confine(orders);
   adoptOrphans();
+  await stat("/"); // starts the threads for file operations, while the guest's limit has room for them
   serve(orders);
 } catch (error) {
   failStart(error);

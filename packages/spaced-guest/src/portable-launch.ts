@@ -6,8 +6,10 @@
 
 import { openSync, readFileSync, rmSync, writeSync } from "node:fs";
 import { createServer } from "node:net";
+import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { lockFile, replaceDescriptor } from "./portable/descriptors.ts";
+import { writeErasedProgram } from "./portable/erased-program.ts";
 import { LaunchService } from "./portable/launch-service.ts";
 import { runInUserNamespace } from "./portable/range-command.ts";
 
@@ -26,12 +28,16 @@ function launch(socketPath: string, filterPath: string, orphanSeconds: number | 
   const filter = readFileSync(filterPath);
   lockFile(openSync(`${socketPath}.lock`, "a", 0o600));
   rmSync(socketPath, { force: true }); // of a launcher that has died
+  const programFolder = `${socketPath}.program`;
+  const startProgram = join(writeErasedProgram(programFolder), "portable-start.js");
   const server = createServer();
   const service = new LaunchService({
     filter,
+    startProgram,
     ...(orphanSeconds === undefined ? {} : { orphanSeconds }),
     onEnd: (lastWord) => {
       rmSync(socketPath, { force: true });
+      rmSync(programFolder, { recursive: true, force: true });
       void lastWord().finally(() => process.exit(0));
     },
   });

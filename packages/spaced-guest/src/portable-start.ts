@@ -16,7 +16,7 @@ import {
   receiveOrders,
   reportReady,
 } from "./portable/control-channel.ts";
-import { keepOverExec, raiseLoopback, replaceDescriptor } from "./portable/descriptors.ts";
+import { keepOverExec, raiseLoopback, replaceDescriptor, setHostName } from "./portable/descriptors.ts";
 import { buildGuestRoot } from "./portable/guest-root.ts";
 import { during } from "./portable/libc.ts";
 
@@ -33,16 +33,16 @@ import {
 import { becomeProgram, findProgram, toolPath } from "./portable/program.ts";
 import { stage } from "./portable/stage.ts";
 
-const fileThreads = 16; // a stuck file operation holds one
+// Each counts against the guest's limit of processes; a stuck file operation holds one.
+const fileThreads = 4;
+const compilerThreads = 1;
 
 function startGuest(payload: PayloadReader): void {
   const record = decodeStart(payload);
   raiseLoopback();
-  during("loopback", () => {
-    // The network namespace is not the guest's own, so its root could bind no low port without this.
-    writeFileSync("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0");
-    writeFileSync("/proc/sys/kernel/hostname", record.hostname);
-  });
+  // The network namespace is not the guest's own, so its root could bind no low port without this.
+  during("loopback", () => writeFileSync("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0"));
+  setHostName(record.hostname);
   buildGuestRoot(record, ControlFd.userNamespace);
   // The guests' filter refuses io_uring, and Node cannot go on without what it has begun with: it must not begin.
   applyFilter(withoutIoUring);
@@ -57,13 +57,17 @@ function startGuest(payload: PayloadReader): void {
     "--bounding-set",
     ["-all", ...capabilities].join(","),
   ];
-  const node = [join(stage.node, basename(process.execPath)), "--disable-sigusr1"];
+  const node = [
+    join(stage.node, basename(process.execPath)),
+    "--disable-sigusr1",
+    `--v8-pool-size=${compilerThreads}`,
+  ];
   becomeProgram(
     [
       ...[findProgram("nsenter", toolPath), ...enter],
       ...[findProgram("unshare", toolPath), "--mount", "--propagation", "private", "--"],
       ...[findProgram("setpriv", toolPath), ...confine, "--"],
-      ...[...node, join(stage.code, "packages/spaced-guest/src/portable-guest.ts")],
+      ...[...node, join(stage.code, "src/portable-guest.js")],
     ],
     [`PATH=${toolPath}`, `UV_THREADPOOL_SIZE=${fileThreads}`],
   );

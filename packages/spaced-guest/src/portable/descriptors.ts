@@ -17,6 +17,7 @@ const bindCall = libc.func("int bind(int fd, const uint8_t *address, uint32_t le
 const getsockopt = libc.func(
   "int getsockopt(int fd, int level, int name, _Out_ uint8_t *value, _Inout_ uint32_t *length)",
 );
+const sethostname = libc.func("int sethostname(const char *name, size_t length)");
 const syncfs = libc.func("int syncfs(int fd)");
 const callSyncfs = promisify<number, number>((fd, done) =>
   syncfs.async(fd, (error: Error | null, result: number) => done(error, result)),
@@ -50,6 +51,11 @@ export function waitingBytes(fd: number): number {
 /** Takes an exclusive lock or throws `GuestError` EAGAIN. It lasts as long as the descriptor. */
 export function lockFile(fd: number): void {
   checked(flock(fd, 2 | 4), "lock");
+}
+
+/** Of this UTS namespace. Throws `GuestError` when it is too long. */
+export function setHostName(name: string): void {
+  checked(sethostname(name, Buffer.byteLength(name)), "hostname");
 }
 
 /** Brings the loopback of this network namespace up. */

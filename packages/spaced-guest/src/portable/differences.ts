@@ -9,6 +9,12 @@ export const portableDifferences = {
   binaryArguments: false,
   /** A script without an interpreter line is run by /bin/sh instead of being refused with ENOEXEC. */
   refusesScriptsWithoutInterpreter: false,
+  /** Of every process: pid 1 is large, and must not be chosen in its place when the guest is out of memory. */
+  oomScoreAdjustment: 1000,
+  /** Memory of the guest's own limit that its pid 1 takes. */
+  overheadBytes: 24 * 1024 * 1024,
+  /** PREPARE and CLAIM: ERROR ENOSYS, step "prepare". */
+  preparesGuests: false,
   /** The guest's mount namespace is its own user namespace's (its capabilities and the filter keep it from changing it). */
   mountsOwnedByHost: false,
 } as const;

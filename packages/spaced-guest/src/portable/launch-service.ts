@@ -18,6 +18,7 @@ const errnoAgain = 11;
 const errnoCancelled = 125;
 const errnoExists = 17;
 const errnoInvalid = 22;
+const errnoUnknownCall = 38;
 
 /** One thing that runs, or is about to: known by its name from the request on, so that no name is used twice. */
 interface Child {
@@ -32,6 +33,8 @@ interface Child {
 export interface LaunchServiceOptions {
   /** The seccomp program for guests. */
   readonly filter: Buffer;
+  /** The program that every process starts as. */
+  readonly startProgram: string;
   /** Everything ends when no client has been connected for so long; never by default. */
   readonly orphanSeconds?: number;
   /** Called once, when everything has ended. The launcher then removes its socket and ends; the result is awaited first. */
@@ -84,6 +87,10 @@ export class LaunchService {
       case LaunchFrame.host:
         void this.#startBridge(client, requestId, payload);
         return;
+      case LaunchFrame.prepare:
+      case LaunchFrame.claim:
+        void client.failed(requestId, new GuestError(errnoUnknownCall, "prepare"));
+        return;
       case LaunchFrame.kill:
         void this.#kill(client, requestId, reader.string());
         return;
@@ -108,7 +115,8 @@ export class LaunchService {
         tmpfsLimitBytes <= maxTmpfsBytes;
       if (!sane || uidBase < 65_536 || uidBase > 0xffff_ffff - 65_536)
         throw new GuestError(errnoInvalid, "record");
-      const launch = (): Promise<Launched> => launchGuest({ payload, record, filter: this.#options.filter });
+      const { filter, startProgram } = this.#options;
+      const launch = (): Promise<Launched> => launchGuest({ payload, record, filter, startProgram });
       await this.#launch(client, requestId, { name: activationId, launch });
     } catch (error) {
       await client.failed(requestId, error);
@@ -123,7 +131,8 @@ export class LaunchService {
       const { name, uid, gid, argv, binds } = record;
       if (uid === 0 || gid === 0 || argv.length === 0 || binds.length > maxBinds)
         throw new GuestError(errnoInvalid, "record");
-      const launch = (): Promise<Launched> => Promise.resolve(launchBridge(payload, record));
+      const launch = (): Promise<Launched> =>
+        Promise.resolve(launchBridge(payload, record, this.#options.startProgram));
       await this.#launch(client, requestId, { name, launch });
     } catch (error) {
       await client.failed(requestId, error);

@@ -4,7 +4,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { chownSync, closeSync, rmSync, statSync } from "node:fs";
 import { constants } from "node:os";
-import { join } from "node:path";
 import { Duplex } from "node:stream";
 import { encodeFrame, FrameParser, PayloadReader } from "../frames.ts";
 import { GuestError } from "../guest-error.ts";
@@ -18,7 +17,6 @@ import { findProgram, toolPath } from "./program.ts";
 const readyLimitMs = 30_000;
 const cgroupRefused = 71;
 const signals: Readonly<Record<string, number | undefined>> = constants.signals;
-const startProgram = join(import.meta.dirname, "..", "portable-start.ts");
 // Enters the control groups before anything else; then whatever follows the "--".
 const enterGroups = `while [ "$1" != -- ]; do echo 0 >"$1" || exit ${cgroupRefused}; shift; done; shift; exec "$@"`;
 
@@ -38,9 +36,11 @@ export interface GuestStart {
   readonly payload: Buffer;
   readonly record: StartRecord;
   readonly filter: Buffer;
+  /** The first stage. */
+  readonly startProgram: string;
 }
 
-export async function launchGuest({ payload, record, filter }: GuestStart): Promise<Launched> {
+export async function launchGuest({ payload, record, filter, startProgram }: GuestStart): Promise<Launched> {
   const userNamespace = await openUserNamespace(record.uidBase);
   let listener: number | undefined;
   try {
@@ -85,7 +85,7 @@ function bindFor({ socketPath, socketUid }: StartRecord): number {
   }
 }
 
-export function launchBridge(payload: Buffer, record: HostRecord): Launched {
+export function launchBridge(payload: Buffer, record: HostRecord, startProgram: string): Launched {
   const mounts = record.binds.length > 0 ? ["--mount", "--propagation", "private"] : [];
   const unshare = [findProgram("unshare", toolPath), "--net", "--ipc", ...mounts, "--"];
   const child = start([...unshare, process.execPath, "--disable-sigusr1", startProgram, "bridge"], ["pipe"]);

@@ -7,6 +7,7 @@ import { Socket } from "node:net";
 import { type PayloadReader, ProtocolError } from "../frames.ts";
 import { GuestError } from "../guest-error.ts";
 import { openPipe } from "./descriptors.ts";
+import { portableDifferences } from "./differences.ts";
 import { during, errnoOf } from "./libc.ts";
 import { ownChildren } from "./orphans.ts";
 import { takeText } from "./peer-connection.ts";
@@ -103,11 +104,13 @@ async function spawnAs(
   const [name = "", ...args] = argv;
   if (name === "") throw new GuestError(errnoMissing, "exec");
   // Everything in here, the spawn included, is done with the user's rights. `exec` starts in the folder already.
-  const child = asUser(identity, () => {
-    enterable(order.cwd);
-    const options = { cwd: order.cwd, env: { ...env }, argv0: name, detached: true, stdio };
-    return during("exec", () => spawn(find(name, env), args, options));
-  });
+  const child = asFirstToBeKilled(() =>
+    asUser(identity, () => {
+      enterable(order.cwd);
+      const options = { cwd: order.cwd, env: { ...env }, argv0: name, detached: true, stdio };
+      return during("exec", () => spawn(find(name, env), args, options));
+    }),
+  );
   const { pid } = child;
   if (pid === undefined) {
     throw await new Promise<GuestError>((resolve) => {
@@ -116,12 +119,19 @@ async function spawnAs(
   }
   ownChildren.add(pid);
   child.once("exit", () => ownChildren.delete(pid));
-  try {
-    writeFileSync(`/proc/${pid}/oom_score_adj`, "100"); // the guest's pid 1 keeps 0
-  } catch {
-    // it has ended already
-  }
   return { child, pid };
+}
+
+/** What is started inherits it; pid 1 itself, a Node process larger than most, must not be the kernel's first choice. */
+function asFirstToBeKilled<T>(work: () => T): T {
+  during("memory", () =>
+    writeFileSync("/proc/self/oom_score_adj", String(portableDifferences.oomScoreAdjustment)),
+  );
+  try {
+    return work();
+  } finally {
+    during("memory", () => writeFileSync("/proc/self/oom_score_adj", "0"));
+  }
 }
 
 function enterable(cwd: string): void {

@@ -17,8 +17,8 @@ const addRule = libc.func(
 const restrictSelf = libc.func("long syscall(long number, int ruleset, uint32_t flags)");
 
 const writeFile = 0x2;
-// WRITE_FILE, REMOVE_DIR, REMOVE_FILE, MAKE_CHAR, _DIR, _REG, _SOCK, _FIFO, _BLOCK, _SYM
-const writes = 0x1ff2;
+// WRITE_FILE, REMOVE_DIR, REMOVE_FILE, MAKE_CHAR, _DIR, _REG, _SOCK, _FIFO, _BLOCK, _SYM, REFER (hard links)
+const writes = 0x3ff2;
 const pathOnly = 0x20_0000;
 
 /**
@@ -43,7 +43,7 @@ export async function runInUserNamespace(uidBase: number, command: readonly stri
 
 /**
  * An archive is a guest's work: whatever a crafted one makes the archiver do, it writes only under the working directory.
- * Best effort (Landlock, Linux 5.13): the user ids confine it too.
+ * Best effort (Landlock, Linux 5.19): the user ids confine it too.
  */
 function confineWrites(): void {
   const ruleset = Number(createRuleset(444, [BigInt(writes)], 8, 0));

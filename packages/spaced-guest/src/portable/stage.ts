@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-import { closeSync, constants, mkdirSync, openSync } from "node:fs";
+import { closeSync, constants, mkdirSync, openSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { GuestError } from "../guest-error.ts";
 import { attachAt, cloneTree, MountAttribute, MountFlag, mountAt, setAttributes } from "./mount-calls.ts";
@@ -19,13 +19,14 @@ export const stage = {
   devices: join(folder, "dev"),
   processes: join(folder, "proc"),
   memory: join(folder, "shm"),
-  /** This checkout and its Node, readable for the guest's root: the way to them may not be. Gone with the old root. */
+  /** This program and its Node, readable for the guest's root: the way to them may not be. Gone with the old root. */
   code: join(folder, "code"),
   node: join(folder, "node"),
 } as const;
 
-const packageFolder = join(import.meta.dirname, "..", "..");
-const checkout = join(packageFolder, "..", "..");
+/** Of the erased program, beside which lie its dependencies. */
+const sources = join(import.meta.dirname, "..");
+const modules = join(sources, "..", "node_modules");
 const readOnly = MountAttribute.readOnly | MountAttribute.noSetuid | MountAttribute.noDevices;
 
 /** Mounts the stage and makes its folders. */
@@ -47,14 +48,15 @@ export function openStage(): void {
 /** Descriptors of trees that must be found before the stage hides anything. */
 export function cloneProgram(userNamespace: number): () => void {
   const trees = [
-    { place: join(stage.code, "packages/spaced-guest"), tree: cloneReadable(packageFolder, userNamespace) },
+    { place: join(stage.code, "src"), tree: cloneReadable(sources, userNamespace) },
     {
       place: join(stage.code, "node_modules"),
-      tree: cloneReadable(join(checkout, "node_modules"), userNamespace),
+      tree: cloneReadable(modules, userNamespace),
     },
     { place: stage.node, tree: cloneReadable(dirname(process.execPath), userNamespace) },
   ];
   return () => {
+    writeFileSync(join(stage.code, "package.json"), '{"type":"module"}');
     for (const { place, tree } of trees) {
       mkdirSync(place, { recursive: true, mode: 0o755 });
       attachAt(tree, place, "program");
