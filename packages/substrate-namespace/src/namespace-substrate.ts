@@ -143,12 +143,14 @@ export class NamespaceSubstrate implements Substrate {
     }
     // A layer must be whole before it is mounted, so a restored one cannot use a guest that is prepared already.
     const spare = request.filesystem === undefined ? this.#spares.take() : undefined;
-    if (spare === undefined) return this.#start(request, undefined);
     try {
       return await this.#start(request, spare);
     } catch (error) {
-      if (!isSpaceError(error, "substrate/failed") || error.details.step !== spareGone) throw error;
-      return this.#start(request, undefined);
+      const gone = isSpaceError(error, "substrate/failed") && error.details.step === spareGone;
+      if (spare === undefined || !gone) throw error;
+      return await this.#start(request, undefined);
+    } finally {
+      this.#spares.refill();
     }
   }
 

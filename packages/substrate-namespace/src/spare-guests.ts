@@ -47,13 +47,12 @@ export class SpareGuests {
     this.#ports = ports;
   }
 
-  /** A spare, or undefined when none is ready. Another is made in the background. */
+  /** A spare, or undefined when none is ready. */
   take(): SpareGuest | undefined {
-    const spare = this.#ready.shift();
-    this.refill();
-    return spare;
+    return this.#ready.shift();
   }
 
+  /** Makes what is missing, in the background. To be called after a start, whose own work it would hold up. */
   refill(): void {
     if (this.#closed || this.#refilling !== undefined || this.#ready.length >= this.#wanted) return;
     this.#refilling = this.#makeAll().finally(() => {
