@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+// Entry point of a worker daemon WITHOUT verification: what verification costs is measured against it. Started by
+// `bench path` alone; nothing else names this file, and no option or variable leads here.
+
+import { createUncheckedBenchWorker } from "@space/worker/bench";
+import { startWorkerDaemon } from "../worker/worker-daemon.ts";
+
+await startWorkerDaemon(process.argv[2] ?? "", createUncheckedBenchWorker);
