@@ -44,3 +44,4 @@ export {
   type StartRecord,
 } from "./launch-protocol.ts";
 export { nativeLauncherPath, portableLauncherPath } from "./native-launcher.ts";
+export { portableDifferences } from "./portable/differences.ts";

@@ -38,9 +38,6 @@ import { UidRanges } from "./uid-ranges.ts";
 
 const shmBytes = 64 * 1024 * 1024;
 
-/** The launcher's answer to the claim of a spare that has died. */
-const spareGone = "claim: ESRCH";
-
 interface Held {
   readonly uidBase: number;
   readonly group: string;
@@ -146,8 +143,8 @@ export class NamespaceSubstrate implements Substrate {
     try {
       return await this.#start(request, spare);
     } catch (error) {
-      const gone = isSpaceError(error, "substrate/failed") && error.details.step === spareGone;
-      if (spare === undefined || !gone) throw error;
+      // The spare may have died. Nothing of the activation has run, so it can be started from the beginning.
+      if (spare === undefined || !isSpaceError(error, "substrate/failed")) throw error;
       return await this.#start(request, undefined);
     } finally {
       this.#spares.refill();
@@ -156,6 +153,7 @@ export class NamespaceSubstrate implements Substrate {
 
   async #start(request: StartRequest, spare: SpareGuest | undefined): Promise<RunningExecution> {
     const { activationId, limits } = request;
+    if (spare === undefined && this.#ranges.exhausted) await this.#spares.sacrifice();
     const uidBase = spare?.uidBase ?? this.#ranges.take();
     const group = spare?.name ?? activationId;
     this.#running.set(activationId, { uidBase, group });

@@ -67,6 +67,13 @@ export class SpareGuests {
     if (spare !== undefined) await this.#discard(spare);
   }
 
+  /** Gives one up for its range, when a start needs it more. False when there is none. */
+  async sacrifice(): Promise<boolean> {
+    const spare = this.#ready.shift();
+    if (spare !== undefined) await this.#discard(spare);
+    return spare !== undefined;
+  }
+
   /** All of them have died with their launcher. */
   async dropAll(): Promise<void> {
     for (const spare of this.#ready.splice(0)) await this.#discard(spare);

@@ -40,6 +40,11 @@ export class UidRanges {
     });
   }
 
+  /** True when every range is lent. */
+  get exhausted(): boolean {
+    return this.#taken.size >= this.#count;
+  }
+
   /** Marks a range as lent that an execution of before a restart holds. */
   claim(base: number): void {
     this.#taken.add((base - this.#base) / uidsPerGuest);

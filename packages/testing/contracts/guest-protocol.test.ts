@@ -3,10 +3,15 @@
 
 import { existsSync } from "node:fs";
 import { describe, it } from "node:test";
-import { nativeLauncherPath } from "@space/spaced-guest";
+import { nativeLauncherPath, portableDifferences } from "@space/spaced-guest";
 import { guestProtocolContract } from "./guest-protocol.ts";
 
-if (existsSync(nativeLauncherPath)) guestProtocolContract("native", { terminals: true });
+if (existsSync(nativeLauncherPath)) guestProtocolContract("native", { terminals: true, oomScore: 100 });
 else
   describe("guest protocol, native", () =>
     it("is built", { skip: "no C compiler built the native launcher" }));
+
+guestProtocolContract("portable", {
+  terminals: portableDifferences.pty,
+  oomScore: portableDifferences.oomScoreAdjustment,
+});

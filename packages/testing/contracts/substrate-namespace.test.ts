@@ -10,3 +10,5 @@ if (existsSync(nativeLauncherPath)) substrateContract("native");
 else
   describe("substrate, native launcher", () =>
     it("is built", { skip: "no C compiler built the native launcher" }));
+
+substrateContract("portable");
