@@ -54,7 +54,7 @@ function judge(
   const verdict = reserved[verdictHeader];
   if (admitted !== undefined && verdict === undefined) {
     if (admitted !== admission) return unrecognised("another request's admission");
-    const code = reserved[failureHeader];
+    const code = head.portClosed === true ? "sandbox/port-closed" : reserved[failureHeader];
     if (code !== undefined) return { kind: "failed", code };
     return { kind: "admitted", head: { status: head.status, headers: passableHeaders(head.headers) } };
   }
@@ -72,16 +72,14 @@ function takeReserved(headers: readonly string[]): ReservedHeaders {
   const reserved: ReservedHeaders = {};
   for (let at = 0; at + 1 < headers.length; at += 2) {
     const text = headers[at] ?? "";
-    if (text.length <= reservedPrefix.length || text.charCodeAt(5) !== dash) continue;
-    const name = readByUs.find((known) => known === text.toLowerCase());
+    if (!text.startsWith(reservedPrefix)) continue;
+    const name = readByUs.find((known) => known === text);
     if (name === undefined) continue;
     if (reserved[name] !== undefined) throw new SpaceError("link/protocol", { problem: "repeated header" });
     reserved[name] = headers[at + 1] ?? "";
   }
   return reserved;
 }
-
-const dash = "-".charCodeAt(0);
 
 function unrecognised(problem: string): WorkerAnswer {
   return { kind: "unrecognised", problem };

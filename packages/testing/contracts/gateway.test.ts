@@ -110,7 +110,7 @@ test("a control plane that cannot be asked is a 503, never a 404 or 502 (inciden
   rig.routes.hold();
   const late = rig.fetch("/files?path=a");
   await rig.routes.asked(2);
-  rig.clock.advance(30_000);
+  await rig.clock.advance(30_000);
   assert.equal((await late).status, 503);
   rig.routes.release();
 });
