@@ -47,10 +47,13 @@ type Read =
 export class Ingress {
   readonly #core: OperationCore;
   readonly #ports: IngressPorts;
+  /** A WebSocket has no whole length that could be too large. */
+  readonly #socketLimits: GatewayLimits;
 
   constructor(core: OperationCore, ports: IngressPorts) {
     this.#core = core;
     this.#ports = ports;
+    this.#socketLimits = { ...ports.limits, bodyBytes: Number.POSITIVE_INFINITY };
   }
 
   /** `expects`: the caller waits for a 100 before it sends its body. */
@@ -73,31 +76,49 @@ export class Ingress {
   /** A WebSocket handshake; `first` are bytes that came right after it. */
   upgrade(request: IncomingMessage, socket: Duplex, first: Buffer): void {
     const read = this.#read(request.rawHeaders);
-    if (read.kind !== "sandbox") {
-      const refusal: Refusal = read.kind === "api" ? { kind: "unknown-operation" } : read.refusal;
-      return new SocketCaller(read.kind === "api" ? nowhere : read.about, socket).refuse(refusal);
+    switch (read.kind) {
+      case "api":
+        return this.#socketCaller(nowhere, socket).refuse({ kind: "unknown-operation" });
+      case "refused":
+        return this.#socketCaller(read.about, socket).refuse(read.refusal);
+      case "sandbox":
+        return this.#upgradeToSandbox(read, request, { socket, first });
+      default:
+        return unreachable(read);
     }
-    const { sandboxId, port, head } = read;
-    const about: RefusedRequest = { sandbox: sandboxId, port, headers: head.headers };
-    const caller = new SocketCaller(about, socket);
+  }
+
+  #upgradeToSandbox(
+    { sandboxId, port, head }: Extract<Read, { kind: "sandbox" }>,
+    request: IncomingMessage,
+    { socket, first }: { readonly socket: Duplex; readonly first: Buffer },
+  ): void {
+    const { counts, clock } = this.#core;
+    const caller = this.#socketCaller({ sandbox: sandboxId, port, headers: head.headers }, socket);
     // Only GET can be a handshake; another method is refused as none is needed.
     const method = request.method === "GET" ? "GET" : "";
     const path = request.url ?? "";
     const outcome = readSandboxRequest({ sandboxId, port, head, method, path, protocol: "websocket" });
-    this.#core.counts.requests += 1;
+    counts.requests += 1;
     if (outcome.kind === "refused") {
-      this.#core.counts.refused += 1;
+      counts.refused += 1;
       return caller.refuse(outcome.refusal);
     }
-    const body = new RequestBody(
-      { stream: socket, announcedBytes: undefined, wanted: () => undefined, cut: () => false },
-      { limits: this.#ports.limits, clock: this.#core.clock },
-    );
+    const source = { stream: socket, announcedBytes: undefined, wanted: ignore, cut: () => false };
+    const body = new RequestBody(source, { limits: this.#socketLimits, clock });
     body.unshift(first);
     const operation = new Operation(outcome.request, body, caller, this.#core);
     socket.on("drain", () => operation.callerDrained());
     socket.on("close", () => operation.abort());
     operation.start();
+  }
+
+  #socketCaller(about: RefusedRequest, socket: Duplex): SocketCaller {
+    return new SocketCaller(about, {
+      socket,
+      clock: this.#core.clock,
+      lingerMs: this.#ports.limits.lingerMs,
+    });
   }
 
   #read(rawHeaders: readonly string[]): Read {
@@ -168,6 +189,10 @@ export class Ingress {
   }
 }
 
+function ignore(): void {
+  // Nobody waits to be told.
+}
+
 function placed(destination: Destination, head: RequestHead): Read {
   const { headers } = head;
   switch (destination.kind) {
@@ -199,7 +224,7 @@ function responseOf(exchange: ClientExchange): ClientResponse {
 /** Undefined when the request has no body. */
 function bodySource(exchange: ClientExchange, head: RequestHead, expects: boolean): BodySource | undefined {
   const { response } = exchange;
-  const wanted = expects ? () => response.writeContinue() : () => undefined;
+  const wanted = expects ? () => response.writeContinue() : ignore;
   const announcedBytes = head.contentLength;
   if (exchange.version === 1) {
     const { request } = exchange;
@@ -209,6 +234,12 @@ function bodySource(exchange: ClientExchange, head: RequestHead, expects: boolea
   }
   const { request } = exchange;
   if (request.stream.endAfterHeaders) return undefined;
-  // node ends an HTTP/2 body also when the stream was reset.
-  return { stream: request, announcedBytes, wanted, cut: () => request.stream.aborted };
+  // node ends an HTTP/2 body also when the stream was reset. A caller that ends and then resets looks like
+  // one that is done, unless it announced a length.
+  return {
+    stream: request,
+    announcedBytes,
+    wanted,
+    cut: () => request.stream.aborted,
+  };
 }

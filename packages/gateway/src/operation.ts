@@ -82,7 +82,8 @@ export class Operation implements AttemptListener, BodyListener {
       return this.#caller.refuse({ kind: "too-many-requests" });
     }
     live.add(this);
-    this.#body.begin(this);
+    if (isSocket(this.#request.target)) this.bodyReady();
+    else this.#body.begin(this);
   }
 
   /** The caller is gone: the worker is told so, and nothing more happens. */

@@ -21,7 +21,7 @@ export interface BodySource {
   readonly announcedBytes: number | undefined;
   /** Told once, before the first byte is read: the place to answer `Expect: 100-continue`. */
   wanted(): void;
-  /** Whether the caller broke off: an end that comes after that is not the body's end. */
+  /** Whether the caller broke off: an end that comes with that is not the body's end. */
   cut(): boolean;
 }
 

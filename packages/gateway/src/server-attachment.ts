@@ -17,6 +17,7 @@ import type { GatewayLimits } from "./limits.ts";
 const clientHighWaterMark: number = 256 * 1024;
 const sessionWindowBytes: number = 4 * 1024 * 1024;
 const streamWindowBytes: number = 1024 * 1024;
+const keepAliveProbeMs = 60_000;
 const sessionMemoryMb = 256;
 
 /** What `http.createServer` must be given, since it cannot be set afterwards. */
@@ -60,6 +61,8 @@ export function attachServer(
   server.on("checkContinue", (request: unknown, response: unknown) => serve(request, response, true));
   server.on("upgrade", (request: IncomingMessage, socket: Duplex, first: Buffer) => {
     socket.on("error", ignore);
+    // node's own time limits end with the upgrade: an idle WebSocket may live for hours (incident 11), a dead one not.
+    if (socket instanceof Socket) socket.setKeepAlive(true, keepAliveProbeMs);
     ingress.upgrade(request, socket, first);
   });
   server.on("connect", (_request: unknown, target: unknown) => refuseConnect(target));
@@ -95,7 +98,8 @@ function refuseConnect(target: unknown): void {
     target.end();
   } else if (target instanceof Socket) {
     target.on("error", ignore);
-    target.end("HTTP/1.1 405 Method Not Allowed\r\nconnection: close\r\ncontent-length: 0\r\n\r\n");
+    target.write("HTTP/1.1 405 Method Not Allowed\r\nconnection: close\r\ncontent-length: 0\r\n\r\n");
+    target.destroySoon();
   }
 }
 
@@ -116,5 +120,6 @@ function refuseBroken(error: NodeJS.ErrnoException, socket: Duplex): void {
     return;
   }
   const status = statusOfParseError[error.code ?? ""] ?? "400 Bad Request";
-  socket.end(`HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`);
+  socket.write(`HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`);
+  socket.destroySoon();
 }

@@ -2,19 +2,31 @@
 // Copyright 2026 The SPACE authors
 
 import { STATUS_CODES, validateHeaderName, validateHeaderValue } from "node:http";
+import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
+import { TLSSocket } from "node:tls";
+import type { Clock } from "@space/model";
 import type { AnswerHead } from "@space/wire";
 import type { CallerSide } from "./operation.ts";
 import { type Refusal, type RefusedRequest, refusalAnswer } from "./refusal.ts";
 
+export interface SocketCallerPorts {
+  readonly socket: Duplex;
+  readonly clock: Clock;
+  readonly lingerMs: number;
+}
+
 /** The caller of a WebSocket handshake: the bare socket, on which the answer is written by hand. */
 export class SocketCaller implements CallerSide {
   readonly #request: RefusedRequest;
+  readonly #ports: SocketCallerPorts;
   readonly #socket: Duplex;
+  #accepted = false;
 
-  constructor(request: RefusedRequest, socket: Duplex) {
+  constructor(request: RefusedRequest, ports: SocketCallerPorts) {
     this.#request = request;
-    this.#socket = socket;
+    this.#ports = ports;
+    this.#socket = ports.socket;
   }
 
   /** 101 opens the socket; any other answer is an ordinary one, and the connection ends with it. */
@@ -22,6 +34,7 @@ export class SocketCaller implements CallerSide {
     const hop = status === 101 ? ["connection", "Upgrade", "upgrade", "websocket"] : ["connection", "close"];
     const text = headText(status, [...hop, ...headers]);
     if (text === undefined) return false;
+    this.#accepted = status === 101;
     this.#socket.write(text, "latin1");
     return true;
   }
@@ -32,16 +45,29 @@ export class SocketCaller implements CallerSide {
 
   end(): void {
     this.#socket.end();
+    if (!this.#accepted) this.#leave();
   }
 
   broken(): void {
-    this.#socket.destroy();
+    const { socket } = this.#ports;
+    // A plain end would look like the guest's own. TLS shows a missing close by itself.
+    if (socket instanceof Socket && !(socket instanceof TLSSocket)) socket.resetAndDestroy();
+    else socket.destroy();
   }
 
   refuse(refusal: Refusal): void {
     const { status, headers, body } = refusalAnswer(refusal, this.#request);
     this.#socket.write(headText(status, ["connection", "close", ...headers]) ?? "", "latin1");
     this.#socket.end(body);
+    this.#leave();
+  }
+
+  /** Reads on for a while, so that the caller gets to see the answer; then cuts the connection. */
+  #leave(): void {
+    const { socket, clock, lingerMs } = this.#ports;
+    const cancel = clock.after(lingerMs, () => socket.destroy());
+    socket.once("close", cancel);
+    socket.resume();
   }
 }
 
