@@ -58,8 +58,9 @@ export class FrameExchange implements ProcessLink {
       const sink: FrameSink = {
         onFrame: (type, payload) => {
           if (type === GuestFrame.error) {
+            const refusal = GuestError.decode(payload); // throws when it is none: the sink must still be told
             this.#sink = null;
-            reject(GuestError.decode(payload));
+            reject(refusal);
             return;
           }
           let result: T | undefined;

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
-import { connect, type Socket } from "node:net";
+import { connect } from "node:net";
 import { duplexPair } from "node:stream";
 import { after, before, it } from "node:test";
 import { type HostControl, newActivationId, newSandboxId, Secret } from "@space/model";
@@ -38,7 +38,7 @@ let control: HostControl;
 async function connectGuest(socketPath: string): Promise<ConnectedGuest> {
   const socket = connect({ path: socketPath, allowHalfOpen: true });
   await new Promise<void>((resolve, reject) => socket.once("connect", resolve).once("error", reject));
-  const { pid, uid } = peerCredentials(socket as Socket);
+  const { pid, uid } = peerCredentials(socket);
   return { socket, peer: { pid, uid, startTime: processStartTime(pid) ?? "" } };
 }
 

@@ -30,6 +30,8 @@ export class FakeGuest {
   readonly started: FakeProcess[] = [];
   /** Requests received, by frame type, in order. */
   readonly requests: number[] = [];
+  /** What a hostile guest sends for a request of this type, whatever was asked. */
+  readonly lies = new Map<number, Buffer>();
   readonly ports = new Map<number, (connection: Duplex) => void>();
   peer: { pid: number; uid: number; startTime: string };
   activationId: string;
@@ -166,6 +168,8 @@ export class FakeConnection {
     }
     if (!this.#trusted && type !== GuestFrame.hello) return this.close();
     this.#guest.requests.push(type);
+    const lie = this.#guest.lies.get(type);
+    if (lie !== undefined) return void this.#stream.write(lie);
     try {
       await this.#operate(type, reader);
     } catch (error) {
