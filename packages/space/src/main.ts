@@ -34,6 +34,9 @@ async function main(args: readonly string[]): Promise<number> {
   return 2;
 }
 
+// What is printed to a terminal or pipe that is gone is lost, and must not end a command that still has to clean up.
+for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined);
+
 try {
   process.exitCode = await main(process.argv.slice(2));
 } catch (error) {

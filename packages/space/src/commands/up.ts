@@ -55,7 +55,8 @@ function writeEnvFile(path: string, system: EmbeddedSystem): void {
 }
 
 function introduction(system: EmbeddedSystem, options: UpOptions): string {
-  const where = options.envFile ?? "space.env";
+  const { envFile = "space.env" } = options;
+  const where = envFile.startsWith("/") ? envFile : `./${envFile}`;
   const hint =
     options.envFile === undefined ? "start again with --env-file space.env, then" : "in another shell:";
   return `SPACE is up: ${options.workers} workers on the ${options.substrate} substrate, data in ${options.data}
@@ -65,7 +66,7 @@ function introduction(system: EmbeddedSystem, options: UpOptions): string {
   certificate authority             ${system.edgeCaPath}
 
 To use it, ${hint}
-  set -a; . ./${where}; set +a      # E2B's SDKs read these
+  set -a; . ${where}; set +a      # E2B's SDKs read these
   node your-agent.mjs
 
 With E2B_SANDBOX_URL set, clients use plain HTTP (URL mode). Unset E2B_API_URL and E2B_SANDBOX_URL for domain mode: then

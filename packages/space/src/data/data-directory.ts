@@ -2,7 +2,7 @@
 // Copyright 2026 The SPACE authors
 
 import { createHash } from "node:crypto";
-import { linkSync, mkdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { linkSync, mkdirSync, readFileSync, realpathSync, rmdirSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { SpaceError } from "@space/model";
 
@@ -39,7 +39,7 @@ export function openDataDirectory(path: string): DataDirectory {
     run,
     userIdBlock: hash.readUInt32BE(8) % 62,
     worker: (index) => ({ root: join(root, "workers", String(index)), run: join(run, `w${index}`) }),
-    release: () => rmSync(lock, { force: true }),
+    release: () => giveUp(lock, run),
   };
   for (const folder of [directory.control, directory.tls, directory.objects]) {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -61,17 +61,36 @@ function startTimeOf(pid: number): string | undefined {
 /** Takes the lock by linking a complete file into place: it is never seen half-written. */
 function hold(lock: string): void {
   const mine = `${lock}.${process.pid}`;
-  writeFileSync(mine, `${process.pid} ${startTimeOf(process.pid)}\n`, { mode: 0o600 });
+  writeFileSync(mine, ownLine(), { mode: 0o600 });
   try {
     for (let attempt = 0; attempt < 3; attempt++) {
       if (linked(mine, lock)) return;
-      const [pid, startTime] = readFileSync(lock, "utf8").trim().split(" ");
+      const [pid, startTime = ""] = readFileSync(lock, "utf8").trim().split(" ");
+      // Without a start time nobody holds it: a power cut can leave the file empty.
       if (startTimeOf(Number(pid)) === startTime) throw new SpaceError("data/in-use", { pid: Number(pid) });
       rmSync(lock, { force: true }); // its holder is gone
     }
     throw new SpaceError("data/in-use", { pid: 0 });
   } finally {
     rmSync(mine, { force: true });
+  }
+}
+
+function ownLine(): string {
+  return `${process.pid} ${startTimeOf(process.pid)}\n`;
+}
+
+/** Only what is this process's own: the database may have been held by somebody who took the same stale lock. */
+function giveUp(lock: string, run: string): void {
+  try {
+    rmdirSync(run);
+  } catch {
+    // sockets of what still runs, or removed already
+  }
+  try {
+    if (readFileSync(lock, "utf8") === ownLine()) rmSync(lock);
+  } catch {
+    // gone already
   }
 }
 

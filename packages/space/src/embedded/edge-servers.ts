@@ -5,6 +5,7 @@ import { createServer } from "node:http";
 import { createSecureServer } from "node:http2";
 import type { Server as NetServer, Socket } from "node:net";
 import { type Gateway, plainServerOptions, secureServerOptions } from "@space/gateway";
+import { SpaceError } from "@space/model";
 import { type Edge, edgeOptions } from "@space/mtls";
 import { portOf } from "../host/mesh-sockets.ts";
 
@@ -27,6 +28,7 @@ export interface EdgeOptions {
   readonly edge: Edge;
 }
 
+/** Resolves when both listen. Throws `host/unfit` when one cannot, and then neither does. */
 export async function openEdgeServers(options: EdgeOptions, gateway: Gateway): Promise<EdgeServers> {
   const plain = createServer(plainServerOptions(gateway.limits));
   const secure = createSecureServer({
@@ -42,24 +44,31 @@ export async function openEdgeServers(options: EdgeOptions, gateway: Gateway): P
       socket.once("close", () => connections.delete(socket));
     });
   }
-  await listen(plain, options.plain);
-  await listen(secure, options.tls);
-  return {
-    plainPort: portOf(plain),
-    tlsPort: portOf(secure),
-    close() {
-      plain.close();
-      secure.close();
-      for (const socket of connections) socket.destroy();
-    },
+  const close = (): void => {
+    plain.close();
+    secure.close();
+    for (const socket of connections) socket.destroy();
   };
+  try {
+    await listen(plain, options.plain, "--listen");
+    await listen(secure, options.tls, "--tls-listen");
+  } catch (error) {
+    close(); // one that listens would keep the process alive
+    throw error;
+  }
+  return { plainPort: portOf(plain), tlsPort: portOf(secure), close };
 }
 
-function listen(server: NetServer, { host, port }: EdgeAddress): Promise<void> {
+function listen(server: NetServer, { host, port }: EdgeAddress, option: string): Promise<void> {
   return new Promise((resolve, reject) => {
-    server.once("error", reject);
+    const fail = (error: NodeJS.ErrnoException): void => {
+      const why = error.code === "EADDRINUSE" ? "the port is in use" : error.message;
+      const problem = `cannot listen on ${host}:${port}: ${why}`;
+      reject(new SpaceError("host/unfit", { problem, remedy: `give another ${option}` }, { cause: error }));
+    };
+    server.once("error", fail);
     server.listen(port, host, () => {
-      server.off("error", reject);
+      server.off("error", fail);
       resolve();
     });
   });
