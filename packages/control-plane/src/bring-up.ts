@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-import type {
-  ActivateRequest,
-  ChangeOutcome,
-  PublishedCertificate,
-  SandboxRecord,
-  SideEffect,
-  WorkerHandle,
+import {
+  type ActivateRequest,
+  type ChangeOutcome,
+  compareIdentity,
+  type PublishedCertificate,
+  type SandboxRecord,
+  type SideEffect,
+  SpaceError,
+  type WorkerHandle,
 } from "@space/model";
-import { SpaceError } from "@space/model";
 import { codeOf, notFound, workerFailure } from "./failures.ts";
 import { type ControlParts, leave, recordState } from "./parts.ts";
 
@@ -35,8 +36,9 @@ export async function bringUp(parts: ControlParts, plan: BringUp): Promise<Sandb
     const certificate = await start(parts, plan);
     outcome = await publish(parts, plan, certificate);
   } catch (cause) {
-    await giveUp(parts, record, codeOf(cause));
-    throw workerFailure(cause, "start");
+    const end = await giveUp(parts, record, codeOf(cause));
+    if (end.kind === "published") return end.record;
+    throw end.kind === "killed" ? notFound(record.sandboxId) : workerFailure(cause, "start");
   }
   if (outcome.kind !== "won") {
     await parts.orders.enqueue([retire(record)]);
@@ -91,11 +93,15 @@ function publish(
   });
 }
 
+export type GivenUp =
+  | { readonly kind: "given-up" | "killed" | "left" }
+  | { readonly kind: "published"; readonly record: SandboxRecord };
+
 /**
  * Gives the claim back with the order to tear down. A new sandbox has failed; one that was resuming is paused again, and
  * intact. Never throws: with a store that cannot be written the sandbox is left to the recovery.
  */
-export async function giveUp(parts: ControlParts, record: SandboxRecord, reason: string): Promise<void> {
+export async function giveUp(parts: ControlParts, record: SandboxRecord, reason: string): Promise<GivenUp> {
   const effects = [retire(record)];
   try {
     const outcome = await parts.sandboxes.change({
@@ -106,12 +112,23 @@ export async function giveUp(parts: ControlParts, record: SandboxRecord, reason:
     if (outcome.kind === "won") {
       recordState(parts, outcome.record);
       void parts.orders.deliver(outcome.effects);
-    } else {
-      await parts.orders.enqueue(effects);
+      return { kind: "given-up" };
     }
+    const latest = await parts.sandboxes.read(record.sandboxId);
+    if (latest !== undefined && serves(latest, record)) return { kind: "published", record: latest };
+    await parts.orders.enqueue(effects);
+    return { kind: "killed" };
   } catch (error) {
     leave(parts, record.sandboxId, "give up", error);
+    return { kind: "left" };
   }
+}
+
+/** Whether the claimed execution was published: a write whose answer was lost is a write all the same. */
+function serves({ state, execution }: SandboxRecord, claimed: SandboxRecord): boolean {
+  const { identity } = claimed.execution;
+  const isOpen = state === "running" || state === "pausing";
+  return isOpen && compareIdentity(execution.identity, identity) === "identical";
 }
 
 function retire({ execution }: SandboxRecord): SideEffect {

@@ -2,7 +2,7 @@
 // Copyright 2026 The SPACE authors
 
 import type { ApiCaller, PendingSideEffect, SandboxId, SandboxRecord, SideEffect } from "@space/model";
-import { type ControlParts, newClaim, recordState } from "./parts.ts";
+import { type ControlParts, leave, newClaim, recordState } from "./parts.ts";
 import { type RunningTransition, within } from "./transitions.ts";
 import { awaitTurn, ownSandbox, startWaiting } from "./turns.ts";
 
@@ -37,7 +37,12 @@ export async function killIfStill(parts: ControlParts, record: SandboxRecord): P
   if (outcome.kind !== "won") return false;
   const { record: claimed, effects } = outcome;
   recordState(parts, claimed);
-  await parts.transitions.run(record.sandboxId, "kill", () => finish(parts, { claimed, effects, before }));
+  try {
+    await parts.transitions.run(record.sandboxId, "kill", () => finish(parts, { claimed, effects, before }));
+  } catch (error) {
+    leave(parts, record.sandboxId, "finish a kill", error);
+    throw error;
+  }
   return true;
 }
 

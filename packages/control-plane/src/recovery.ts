@@ -43,7 +43,8 @@ export async function recoverSandbox(parts: ControlParts, record: SandboxRecord)
   switch (state) {
     case "creating":
     case "resuming":
-      return parts.transitions.run(sandboxId, "recover", () => giveUp(parts, record, interrupted));
+      await parts.transitions.run(sandboxId, "recover", () => giveUp(parts, record, interrupted));
+      return;
     case "pausing":
       return parts.transitions.run(sandboxId, "recover", () => abortPause(parts, record));
     case "killing":

@@ -52,6 +52,9 @@ export class WorkerLinks {
         this.#links.delete(link);
         presence.gone();
       },
+      onBug: (error) => {
+        this.#parts.audit.record("worker/refused", { workerId, problem: codeOf(error) });
+      },
     });
     this.#links.add(link);
     presence.begin(workerControlClient(link, this.#parts.clock, workerId), () => link.ping());
@@ -67,11 +70,19 @@ function serveCommand(
   head: Buffer,
   handlers: ReturnType<typeof workerPresenceHandlers>,
 ): StreamHandlers {
-  const value = decodeJson(head.toString("utf8"));
+  const value = readCommand(head);
   const rpc = rpcMethod(value);
   if (rpc === undefined) throw new SpaceError("link/protocol", { problem: "not a command" });
   const params = typeof value === "object" && value !== null && "params" in value ? value.params : null;
   return serveRpc(stream, { rpc, params }, handlers);
+}
+
+function readCommand(head: Buffer): unknown {
+  try {
+    return decodeJson(head.toString("utf8"));
+  } catch (cause) {
+    throw new SpaceError("link/protocol", { problem: "not JSON" }, { cause });
+  }
 }
 
 /** One worker behind one link: says hello once, is reconciled, and is then in the directory until the link ends. */

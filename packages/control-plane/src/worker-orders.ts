@@ -32,6 +32,7 @@ const flushLimit = 100;
 export class WorkerOrders {
   readonly #ports: WorkerOrderPorts;
   readonly #sending = new Map<number, Promise<boolean>>();
+  readonly #settling = new Set<Promise<boolean>>();
 
   constructor(ports: WorkerOrderPorts) {
     this.#ports = ports;
@@ -64,6 +65,7 @@ export class WorkerOrders {
   /** Resolves when nothing is being sent any more. */
   async idle(): Promise<void> {
     await Promise.all(this.#sending.values());
+    await Promise.all(this.#settling);
   }
 
   /** Two who deliver the same order at once send it once. */
@@ -76,15 +78,27 @@ export class WorkerOrders {
   }
 
   async #deliverOne(order: PendingSideEffect): Promise<boolean> {
-    const { sandboxes } = this.#ports;
     try {
       await this.#send(order.effect);
-      await sandboxes.settle(order.id);
+      this.#settle(order.id);
       return true;
     } catch (error) {
       await this.#postpone(order, error);
       return false;
     }
+  }
+
+  /**
+   * Not waited for, so that it shares a commit with what the caller writes next. Writes are made in order: nothing that
+   * is written later is durable before it. Where it fails the order is given once more.
+   */
+  #settle(id: number): void {
+    const settled = this.#ports.sandboxes.settle(id).then(
+      () => true,
+      () => false,
+    );
+    this.#settling.add(settled);
+    void settled.then(() => this.#settling.delete(settled));
   }
 
   async #send(effect: SideEffect): Promise<void> {

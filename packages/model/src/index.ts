@@ -113,7 +113,7 @@ export type {
   SandboxStore,
   SideEffect,
   SnapshotHead,
-  StoredCertificate,
+  StoredChain,
   StoredManifest,
 } from "./ports/sandbox-store.ts";
 export type {

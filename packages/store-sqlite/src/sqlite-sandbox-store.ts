@@ -1,29 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-import {
-  type BeginOutcome,
-  type ChangeOutcome,
-  type ChangeRequest,
-  type Clock,
-  type Digest,
-  type ListSandboxes,
-  type NewSandbox,
-  type PendingQuery,
-  type PendingSideEffect,
-  parseDigest,
-  type SandboxId,
-  type SandboxRecord,
-  type SandboxStore,
-  type SideEffect,
-  type StoredCertificate,
-  type StoredManifest,
-  type TenantId,
-  type WorkerId,
+import type {
+  BeginOutcome,
+  ChangeOutcome,
+  ChangeRequest,
+  Clock,
+  Digest,
+  ListSandboxes,
+  NewSandbox,
+  PendingQuery,
+  PendingSideEffect,
+  SandboxId,
+  SandboxRecord,
+  SandboxStore,
+  SideEffect,
+  StoredChain,
+  StoredManifest,
+  TenantId,
+  WorkerId,
 } from "@space/model";
 import type { Database } from "./database.ts";
 import { pendingEffects, postponeEffect, settleEffect, writeEffects } from "./outbox.ts";
-import { nullableText, text } from "./row.ts";
+import { text } from "./row.ts";
 import { beginSandbox } from "./sandbox-begin.ts";
 import { applyChange } from "./sandbox-changes.ts";
 import {
@@ -93,19 +92,19 @@ export class SqliteSandboxStore implements SandboxStore {
     return { countersigned: text(row, "countersigned"), executionPublicKey: text(row, "public_key") };
   }
 
-  async certificates(sandboxId: SandboxId): Promise<readonly StoredCertificate[]> {
-    const rows = this.#database.all(
-      "SELECT token, digest, previous FROM certificates WHERE sandbox_id = :sandboxId ORDER BY generation",
+  async chain(sandboxId: SandboxId): Promise<StoredChain> {
+    const certificates = this.#database.all(
+      "SELECT token FROM certificates WHERE sandbox_id = :sandboxId ORDER BY generation DESC",
       { sandboxId },
     );
-    return rows.map((row) => {
-      const previous = nullableText(row, "previous");
-      return {
-        token: text(row, "token"),
-        digest: parseDigest(text(row, "digest")),
-        previous: previous === null ? null : parseDigest(previous),
-      };
-    });
+    const manifests = this.#database.all(
+      "SELECT countersigned FROM manifests WHERE sandbox_id = :sandboxId ORDER BY generation DESC",
+      { sandboxId },
+    );
+    return {
+      certificates: certificates.map((row) => text(row, "token")),
+      manifests: manifests.map((row) => text(row, "countersigned")),
+    };
   }
 
   enqueue(effects: readonly SideEffect[]): Promise<readonly PendingSideEffect[]> {

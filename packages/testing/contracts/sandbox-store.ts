@@ -202,17 +202,16 @@ export function sandboxStoreContract(name: string, open: () => Promise<OpenedSto
     test("R-5: certificates are one line, and a second one with the same previous loses", async (context) => {
       const s = await subject(context);
       const resumed = await s.publish(await s.resuming(await s.paused()));
-      const chain = await s.store.sandboxes.certificates(resumed.sandboxId);
-      assert.deepEqual(
-        chain.map(({ previous }) => previous),
-        [null, chain[0]?.digest],
-      );
-      assert.equal(resumed.certificateHead, chain[1]?.digest);
+      const { certificates, manifests } = await s.store.sandboxes.chain(resumed.sandboxId);
+      const name = `certificate ${resumed.sandboxId}`;
+      assert.deepEqual(certificates, [`${name} 2`, `${name} 1`]);
+      assert.deepEqual(manifests, [`manifest ${resumed.sandboxId} 1`]);
+      assert.equal(resumed.certificateHead, digestOf(`${name} 2`));
       const third = await s.resuming(await s.pause(resumed));
       const certificate = {
         token: "x",
         digest: digestOf("x"),
-        previous: chain[0]?.digest ?? null,
+        previous: digestOf(`${name} 1`),
         publicKey: "key",
       };
       await s.stale(third, { kind: "publish", certificate, startedAtMs: 1, endAtMs: 2 });

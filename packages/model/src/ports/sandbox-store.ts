@@ -195,10 +195,11 @@ export interface StoredManifest {
   readonly executionPublicKey: string;
 }
 
-export interface StoredCertificate {
-  readonly token: string;
-  readonly digest: Digest;
-  readonly previous: Digest | null;
+/** R-5: newest first, as `verifyChain` takes them. */
+export interface StoredChain {
+  readonly certificates: readonly string[];
+  /** As the control plane countersigned them. */
+  readonly manifests: readonly string[];
 }
 
 /**
@@ -227,8 +228,8 @@ export interface SandboxStore {
   load(): Promise<ReadonlyMap<WorkerId, number>>;
 
   manifest(sandboxId: SandboxId, digest: Digest): Promise<StoredManifest | undefined>;
-  /** R-5: the chain, oldest first. */
-  certificates(sandboxId: SandboxId): Promise<readonly StoredCertificate[]>;
+  /** R-5: everything that was signed about the sandbox. */
+  chain(sandboxId: SandboxId): Promise<StoredChain>;
 
   /** Adds side effects without a change of state (a late start that must be torn down). */
   enqueue(effects: readonly SideEffect[]): Promise<readonly PendingSideEffect[]>;

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import assert from "node:assert/strict";
+import { type Duplex, duplexPair } from "node:stream";
+import { describe, type TestContext, test } from "node:test";
+import { isSpaceError, type RouteEntry, type SandboxId, type Secret } from "@space/model";
+import { FrameLink, workerPresenceClient } from "@space/wire";
+import { ControlRig } from "../src/control-rig.ts";
+import { MemoryObjectStore } from "../src/memory-object-store.ts";
+import { settle } from "../src/virtual-clock.ts";
+import { verdictOf, WorkerRig } from "../src/worker-rig.ts";
+
+const endpoint = { host: "127.0.0.1", port: 7000 };
+const turns = 400;
+
+/** A control plane and two real workers, each behind a link. */
+class Fleet {
+  readonly rig: ControlRig;
+  readonly a: WorkerRig;
+  readonly b: WorkerRig;
+  readonly #sockets = new Map<WorkerRig, Duplex>();
+
+  private constructor(rig: ControlRig, objects: MemoryObjectStore) {
+    this.rig = rig;
+    this.a = new WorkerRig("worker a", objects);
+    this.b = new WorkerRig("worker b", objects);
+  }
+
+  static async open(context: TestContext): Promise<Fleet> {
+    const { rig } = await ControlRig.open(context, { workers: 0 });
+    const fleet = new Fleet(rig, new MemoryObjectStore());
+    for (const side of [fleet.a, fleet.b]) {
+      await fleet.boot(side);
+      await fleet.dial(side);
+    }
+    return fleet;
+  }
+
+  async boot(side: WorkerRig): Promise<void> {
+    side.disk.bundle ??= { version: 1, token: await this.rig.bundle() };
+    await side.boot({ worker: { rootPublicKey: this.rig.root.publicKey } });
+  }
+
+  /** The worker dials the control plane; TLS would prove its id. */
+  async dial(side: WorkerRig): Promise<void> {
+    const [near, far] = duplexPair();
+    this.#sockets.set(side, far);
+    this.rig.control.accept(far, side.workerId);
+    void side.worker.serveControlPlane(near, endpoint).catch(() => undefined);
+    await settle(turns);
+  }
+
+  cut(side: WorkerRig): void {
+    this.#sockets.get(side)?.destroy();
+  }
+
+  processes(): readonly number[] {
+    return [this.a.machine.processes.size, this.b.machine.processes.size];
+  }
+
+  async route(sandboxId: SandboxId, token: Secret<string>): Promise<RouteEntry> {
+    const answer = await this.rig.control.routes.resolve({
+      sandboxId,
+      credential: { kind: "access-token", token },
+      wanted: { purpose: "control", scope: "files:read" },
+      presenter: this.a.presenter,
+    });
+    assert.equal(answer.kind, "entry");
+    return answer.entry;
+  }
+
+  async verdict(side: WorkerRig, { route, capability }: RouteEntry): Promise<string> {
+    return verdictOf(await side.ask(route.identity, { capability }));
+  }
+}
+
+describe("with real workers behind links", () => {
+  test("a sandbox moves by pause and resume, and each worker admits exactly what it should", async (context) => {
+    const fleet = await Fleet.open(context);
+    const { rig, a, b } = fleet;
+    const { sandboxId, accessToken } = await rig.create({ workerId: a.workerId });
+    const first = await fleet.route(sandboxId, accessToken);
+    assert.deepEqual(first.route.endpoint, { workerId: a.workerId, ...endpoint });
+    assert.equal(await fleet.verdict(a, first), "match");
+    assert.equal(await fleet.verdict(b, first), "refresh-route");
+    for (const process of a.machine.processes.values()) process.files = "chart";
+    await rig.service.pause(rig.caller, sandboxId, false);
+    assert.deepEqual(fleet.processes(), [0, 0]);
+    const back = await rig.connect(sandboxId, { workerId: b.workerId });
+    assert.equal(back.generation, 2n);
+    assert.deepEqual(
+      [...b.machine.processes.values()].map(({ files }) => files),
+      ["chart"],
+    );
+    assert.equal(await fleet.verdict(a, first), "refresh-route");
+    assert.equal(await fleet.verdict(b, first), "refresh-route");
+    const second = await fleet.route(sandboxId, accessToken);
+    assert.equal(await fleet.verdict(b, second), "match");
+    assert.equal(await fleet.verdict(a, second), "refresh-route");
+    await rig.service.kill(rig.caller, sandboxId);
+    assert.deepEqual(fleet.processes(), [0, 0]);
+    assert.equal(await fleet.verdict(b, second), "refresh-route");
+  });
+
+  test("memory goes on where it was frozen", async (context) => {
+    const { rig, a } = await Fleet.open(context);
+    const { sandboxId } = await rig.create({ workerId: a.workerId });
+    for (const process of a.machine.processes.values()) process.memory = "counter 7";
+    assert.equal((await rig.service.pause(rig.caller, sandboxId, true)).snapshot?.memory, "frozen-on-worker");
+    assert.equal((await rig.connect(sandboxId)).workerId, a.workerId);
+    assert.deepEqual(
+      [...a.machine.processes.values()].map(({ memory, state }) => [memory, state]),
+      [["counter 7", "running"]],
+    );
+  });
+
+  test("incident 21: a daemon that is killed and comes back keeps its sandboxes running", async (context) => {
+    const fleet = await Fleet.open(context);
+    const { rig, a } = fleet;
+    const { sandboxId, accessToken } = await rig.create({ workerId: a.workerId });
+    const entry = await fleet.route(sandboxId, accessToken);
+    fleet.cut(a);
+    a.kill();
+    await settle(turns);
+    await assert.rejects(rig.service.pause(rig.caller, sandboxId, true), (error) =>
+      isSpaceError(error, "worker/unreachable"),
+    );
+    assert.equal((await rig.service.get(rig.caller, sandboxId)).state, "running");
+    await fleet.boot(a);
+    await fleet.dial(a);
+    assert.equal((await rig.service.get(rig.caller, sandboxId)).state, "running");
+    assert.equal(await fleet.verdict(a, entry), "match");
+    assert.equal((await rig.service.pause(rig.caller, sandboxId, true)).state, "paused");
+  });
+
+  test("a link that is cut in the middle of a start fails it, and the start is undone when the worker dials again", async (context) => {
+    const fleet = await Fleet.open(context);
+    const { rig, a } = fleet;
+    const gate = Promise.withResolvers<void>();
+    a.daemon.substrate.beforeStep = (step) => (step === "start" ? gate.promise : undefined);
+    const creating = rig.create({ workerId: a.workerId }).catch((error: unknown) => error);
+    await settle(turns);
+    fleet.cut(a);
+    const error = await creating;
+    assert.ok(isSpaceError(error, "worker/unreachable"), String(error));
+    gate.resolve();
+    await settle(turns);
+    assert.deepEqual(fleet.processes(), [1, 0], "the fault landed");
+    await fleet.dial(a);
+    assert.deepEqual(fleet.processes(), [0, 0]);
+  });
+
+  test("an execution that ends by itself is lost, and its caller is told", async (context) => {
+    const { rig, a } = await Fleet.open(context);
+    const { sandboxId } = await rig.create({ workerId: a.workerId });
+    const { identity } = (await rig.record(sandboxId)).execution;
+    a.machine.end(identity.activation.id, "out of memory");
+    await settle(turns);
+    const { state, reason } = await rig.record(sandboxId);
+    assert.deepEqual([state, reason], ["lost", "exited: out of memory"]);
+    await assert.rejects(rig.connect(sandboxId), (error) => isSpaceError(error, "sandbox/state"));
+  });
+
+  test("a peer that says nothing, or stops answering, is cut off", async (context) => {
+    const { rig } = await ControlRig.open(context, { workers: 0 });
+    const side = new WorkerRig("silent");
+    const [mute, accepted] = duplexPair();
+    rig.control.accept(accepted, side.workerId);
+    await rig.clock.advance(15_000);
+    assert.equal(accepted.destroyed, true);
+    mute.destroy();
+
+    const [near, far] = duplexPair();
+    rig.control.accept(far, side.workerId);
+    const link = new FrameLink(near, {
+      dialled: true,
+      onOpen: () => ({ onData() {}, onEnd() {}, onReset() {} }),
+    });
+    const inventory = { installed: [], frozen: [] };
+    const hello = { workerId: side.workerId, substrate: "namespace", capacity: 1, freeSlots: 1 } as const;
+    const presence = workerPresenceClient(link, rig.clock);
+    const welcome = await presence.hello({ ...hello, endpoint, inventory, bundleVersion: 0 });
+    assert.equal(welcome.bundle, await rig.bundle());
+    near.pause(); // hears no ping
+    await rig.clock.advance(31_000);
+    assert.equal(far.destroyed, true);
+    assert.deepEqual(rig.control.workers(), []);
+  });
+
+  test("what is no command ends at the link's edge", async (context) => {
+    const { rig } = await ControlRig.open(context, { workers: 0 });
+    const side = new WorkerRig("odd");
+    const [near, far] = duplexPair();
+    rig.control.accept(far, side.workerId);
+    const link = new FrameLink(near, { dialled: true });
+    const resets = await Promise.all(
+      ["{}", "not json", '{"rpc":"control/hello","params":{"workerId":1}}'].map(
+        (head) =>
+          new Promise<string>((resolve) => {
+            const end = (reason: string): void => resolve(reason);
+            link.open(
+              head,
+              {
+                onHead: (bytes) => end(bytes.toString()),
+                onData() {},
+                onEnd: () => end("end"),
+                onReset: end,
+              },
+              true,
+            );
+          }),
+      ),
+    );
+    assert.equal(resets.length, 3);
+    assert.match(resets[2] ?? "", /input\/invalid/);
+    const refused = rig.audit.of("worker/refused");
+    assert.ok(refused.length >= 2 && refused.every(({ workerId }) => workerId === side.workerId));
+  });
+});

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { newSigningKey, type SigningKey } from "@space/capability";
+import {
+  type AttachedWorker,
+  type ControlLimits,
+  type ControlPlane,
+  openControlPlane,
+} from "@space/control-plane";
+import {
+  type ApiCaller,
+  type ConnectedSandbox,
+  type ConnectSandbox,
+  type CreateSandbox,
+  newWorkerId,
+  type SandboxId,
+  type SandboxRecord,
+  type SandboxStore,
+  Secret,
+} from "@space/model";
+import { type ControlStore, openControlStore } from "@space/store-sqlite";
+import { type FakeObjects, FakeWorker } from "./fake-worker.ts";
+import { RecordingAudit } from "./recording-audit.ts";
+import { SeededRandom } from "./seeded-random.ts";
+import { settle, VirtualClock } from "./virtual-clock.ts";
+
+/** A control plane on a real store, with fake workers, in virtual time. */
+export class ControlRig {
+  readonly clock = new VirtualClock();
+  readonly random = new SeededRandom("control rig");
+  readonly audit = new RecordingAudit();
+  readonly root: SigningKey = newSigningKey();
+  readonly objects: FakeObjects = new Map();
+  readonly #signing: SigningKey = newSigningKey();
+  readonly #directory = mkdtempSync(join(tmpdir(), "control-rig-"));
+  readonly #limits: Partial<ControlLimits>;
+  readonly #attached = new Map<FakeWorker, AttachedWorker>();
+  #store: ControlStore | undefined;
+  #control: ControlPlane | undefined;
+  #caller: ApiCaller | undefined;
+
+  private constructor(limits: Partial<ControlLimits>) {
+    this.#limits = limits;
+  }
+
+  /** With this many workers, all connected, and one tenant. */
+  static async open(
+    context: { after(fn: () => Promise<void>): void },
+    { workers = 2, limits = {} }: { workers?: number; limits?: Partial<ControlLimits> } = {},
+  ): Promise<{ rig: ControlRig; workers: readonly [FakeWorker, FakeWorker] }> {
+    const rig = new ControlRig(limits);
+    context.after(() => rig.#dispose());
+    await rig.start();
+    const made = Array.from({ length: 2 }, () => rig.newWorker());
+    for (const worker of made.slice(0, workers)) await rig.attach(worker);
+    const [a, b] = made;
+    assert.ok(a !== undefined && b !== undefined);
+    return { rig, workers: [a, b] };
+  }
+
+  get control(): ControlPlane {
+    assert.ok(this.#control !== undefined);
+    return this.#control;
+  }
+
+  get service(): ControlPlane["service"] {
+    return this.control.service;
+  }
+
+  get sandboxes(): SandboxStore {
+    assert.ok(this.#store !== undefined);
+    return this.#store.sandboxes;
+  }
+
+  get caller(): ApiCaller {
+    assert.ok(this.#caller !== undefined);
+    return this.#caller;
+  }
+
+  /** what workers verify with. */
+  async bundle(): Promise<string> {
+    const bundle = await this.#store?.installation.newestKeyBundle();
+    assert.ok(bundle !== undefined);
+    return bundle.token;
+  }
+
+  async start(): Promise<void> {
+    this.#store = openControlStore(this.#directory, this.clock);
+    this.#control = await openControlPlane(
+      {
+        issuer: "test",
+        keys: {
+          root: this.root,
+          signing: this.#signing,
+          tokenSecret: new Secret<Uint8Array>(new Uint8Array(32).fill(7)),
+        },
+        limits: this.#limits,
+      },
+      {
+        sandboxes: this.#store.sandboxes,
+        installation: this.#store.installation,
+        clock: this.clock,
+        random: this.random,
+        audit: this.audit,
+      },
+    );
+    this.#caller ??= await this.newCaller("first");
+  }
+
+  /** The process is gone at this instant: nothing that it was about to do is written any more. */
+  crash(): void {
+    this.#store?.close();
+    for (const attached of this.#attached.values()) attached.detach();
+    this.#attached.clear();
+  }
+
+  newWorker(capacity = 10): FakeWorker {
+    return new FakeWorker(
+      { workerId: newWorkerId(this.random), capacity, root: this.root.publicKey },
+      { clock: this.clock, objects: this.objects },
+    );
+  }
+
+  /** The worker dials and says hello. */
+  async attach(worker: FakeWorker): Promise<AttachedWorker> {
+    const attached = this.control.attach(worker.workerId, worker);
+    this.#attached.set(worker, attached);
+    await attached.presence.hello(worker.hello());
+    await settle();
+    return attached;
+  }
+
+  detach(worker: FakeWorker): void {
+    this.#attached.get(worker)?.detach();
+    this.#attached.delete(worker);
+  }
+
+  async newCaller(name: string): Promise<ApiCaller> {
+    const tenantId = await this.control.administration.createTenant(name);
+    const { text } = await this.control.administration.createApiKey(tenantId);
+    return this.service.authenticate(text);
+  }
+
+  create(more: Partial<CreateSandbox> = {}): Promise<ConnectedSandbox> {
+    return this.service.create(this.caller, {
+      template: "base",
+      timeoutMs: 300_000,
+      metadata: {},
+      variables: {},
+      onTimeout: "kill",
+      keepMemory: true,
+      autoResume: false,
+      ...more,
+    });
+  }
+
+  connect(sandboxId: SandboxId, more: Partial<ConnectSandbox> = {}): Promise<ConnectedSandbox> {
+    return this.service.connect(this.caller, sandboxId, { timeoutMs: 300_000, memory: true, ...more });
+  }
+
+  async record(sandboxId: SandboxId): Promise<SandboxRecord> {
+    const record = await this.sandboxes.read(sandboxId);
+    assert.ok(record !== undefined);
+    return record;
+  }
+
+  async #dispose(): Promise<void> {
+    this.crash();
+    await settle();
+    rmSync(this.#directory, { recursive: true, force: true });
+  }
+}
