@@ -28,6 +28,7 @@ const server = createServer((socket) => {
   try {
     host.serve(socket, daemonBehind(socket));
   } catch (error) {
+    socket.destroy();
     log.warn({ error: String(error) }, "daemon refused");
   }
 });
@@ -36,8 +37,13 @@ server.listen(config.socket);
 /** the kernel's word on who listens at the guest's socket, read on every new connection. */
 async function connectGuest(path: string): Promise<ConnectedGuest> {
   const socket = connect({ path, allowHalfOpen: true });
-  await once(socket, "connect");
-  return { socket, peer: evidenceOf(socket) };
+  try {
+    await once(socket, "connect");
+    return { socket, peer: evidenceOf(socket) };
+  } catch (error) {
+    socket.destroy();
+    throw error;
+  }
 }
 
 function evidenceOf(socket: Socket): PeerEvidence {

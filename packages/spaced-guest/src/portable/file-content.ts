@@ -131,7 +131,7 @@ export async function answerWrite(connection: PeerConnection, payload: PayloadRe
   await awaiting("write", file?.close() ?? Promise.resolve()).catch((error: unknown) => {
     failure ??= error;
   });
-  if (failure !== undefined) throw failure;
+  if (failure !== undefined) throw failure; // oxlint-disable-line typescript/only-throw-error -- thrown on as it came
   await connection.send(await okEntry(request.path, "stat"));
 }
 
