@@ -2,7 +2,7 @@
 // Copyright 2026 The SPACE authors
 
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -61,6 +61,40 @@ for (const listener of ["--listen", "--tls-listen"]) {
     rmSync(data, { recursive: true });
   });
 }
+
+test("an env file that cannot be written ends everything that was started", { skip }, async () => {
+  const before = hostResources();
+  const data = mkdtempSync(join(tmpdir(), "space-e2e-"));
+  const free = ["--listen", "127.0.0.1:0", "--tls-listen", "127.0.0.1:0", "--workers", "1"];
+  const envFile = join(data, "absent", "space.env");
+  const run = await runProgram(join(checkout, "space"), [
+    "up",
+    "--data",
+    data,
+    "--env-file",
+    envFile,
+    ...free,
+  ]);
+  assert.equal(run.code, 1);
+  assert.ok(run.stderr.startsWith(`space: cannot write ${envFile}`), run.stderr);
+  assert.deepEqual(leftBehind(before, hostResources()), {});
+  rmSync(data, { recursive: true });
+});
+
+test("an env file that everybody could read is the owner's alone before the key is in it", {
+  skip,
+}, async () => {
+  const data = mkdtempSync(join(tmpdir(), "space-e2e-"));
+  const path = join(data, "space.env");
+  writeFileSync(path, "", { mode: 0o644 });
+  const reader = openSync(path, "r"); // opened while it was everybody's
+  const space = await startSpace({ data, args: ["--workers", "1"] });
+  assert.equal(statSync(path).mode & 0o777, 0o600);
+  assert.equal(readFileSync(reader, "utf8"), "");
+  closeSync(reader);
+  assert.equal(await space.stop(), 0);
+  space.forget();
+});
 
 test("a lock that a power cut left empty does not hold the data directory for ever", { skip }, async () => {
   const data = mkdtempSync(join(tmpdir(), "space-e2e-"));

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-import { chmodSync, writeFileSync } from "node:fs";
+import { lstatSync, writeFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { writeDurably } from "../data/installation-keys.ts";
 import { type EmbeddedSystem, startEmbedded } from "../embedded/embedded-system.ts";
+import { UsageError } from "../failure.ts";
 import { requireHost } from "../host/host-fitness.ts";
 import { checkout } from "../product.ts";
 import { parseUpOptions, type UpOptions } from "./up-options.ts";
@@ -13,7 +16,12 @@ export async function up(args: readonly string[]): Promise<number> {
   await requireHost("sandboxes need it");
   const stopAsked = nextSignal();
   const system = await startEmbedded({ ...options, log: (line) => process.stderr.write(`${line}\n`) });
-  if (options.envFile !== undefined) writeEnvFile(options.envFile, system);
+  try {
+    if (options.envFile !== undefined) writeEnvFile(options.envFile, system);
+  } catch (error) {
+    await system.stop();
+    throw error;
+  }
   process.stdout.write(introduction(system, options));
   await stopAsked;
   process.stdout.write(
@@ -47,11 +55,16 @@ export function clientEnvironment(system: EmbeddedSystem): Readonly<Record<strin
   };
 }
 
-/** The file holds the API key: mode 0600. */
+/** The file holds the API key: mode 0600, and another file than one that somebody may have open. A device is written to. */
 function writeEnvFile(path: string, system: EmbeddedSystem): void {
   const lines = Object.entries(clientEnvironment(system)).map(([name, value]) => `${name}=${value}\n`);
-  writeFileSync(path, lines.join(""), { mode: 0o600 });
-  chmodSync(path, 0o600);
+  try {
+    const isFile = lstatSync(path, { throwIfNoEntry: false })?.isFile() ?? true;
+    if (isFile) writeDurably(resolve(path), Buffer.from(lines.join("")));
+    else writeFileSync(path, lines.join(""), { mode: 0o600 });
+  } catch (cause) {
+    throw new UsageError(`cannot write ${path}: ${cause instanceof Error ? cause.message : ""}`, { cause });
+  }
 }
 
 function introduction(system: EmbeddedSystem, options: UpOptions): string {
