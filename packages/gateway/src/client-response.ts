@@ -17,9 +17,11 @@ export interface ClientResponse {
   abort(): void;
   /** Stops the caller's upload after a complete answer. */
   stopUpload(): void;
-  onDrain(callback: () => void): void;
+  onceDrained(callback: () => void): void;
   onClose(callback: () => void): void;
 }
+
+const joinedLimitBytes = 4096;
 
 export function http1Response(response: ServerResponse): ClientResponse {
   return {
@@ -31,7 +33,10 @@ export function http1Response(response: ServerResponse): ClientResponse {
     },
     write: (chunk) => response.write(chunk),
     end(body) {
-      response.end(body);
+      // As text, a short body leaves in one piece with the head.
+      if (body !== undefined && body.length <= joinedLimitBytes)
+        response.end(body.toString("latin1"), "latin1");
+      else response.end(body);
     },
     abort() {
       response.socket?.destroy();
@@ -39,8 +44,8 @@ export function http1Response(response: ServerResponse): ClientResponse {
     stopUpload() {
       response.req.socket.destroy();
     },
-    onDrain(callback) {
-      response.on("drain", callback);
+    onceDrained(callback) {
+      response.once("drain", callback);
     },
     onClose(callback) {
       response.on("close", callback);
@@ -68,8 +73,8 @@ export function http2Response(response: Http2ServerResponse): ClientResponse {
     stopUpload() {
       response.stream.close(constants.NGHTTP2_NO_ERROR);
     },
-    onDrain(callback) {
-      response.on("drain", callback);
+    onceDrained(callback) {
+      response.once("drain", callback);
     },
     onClose(callback) {
       response.on("close", callback);

@@ -8,6 +8,13 @@ import type { CallerSide } from "./operation.ts";
 import { type Refusal, type RefusedRequest, refusalAnswer } from "./refusal.ts";
 import type { RequestBody } from "./request-body.ts";
 
+/** Longer pieces are passed on at once. */
+const keptLimitBytes = 16 * 1024;
+
+function flush(caller: HttpCaller): void {
+  caller.flush();
+}
+
 export interface HttpCallerPorts {
   readonly response: ClientResponse;
   readonly body: RequestBody;
@@ -23,7 +30,10 @@ export class HttpCaller implements CallerSide {
   /** Bytes of the answer still due; undefined when its length was not announced. */
   #dueBytes: number | undefined;
   #skips = false;
-  #sentBytes = false;
+  /** Whether the head is on its way, or the answer is over. */
+  #headLeft = false;
+  /** A short first piece, kept until the end of this turn: most answers are then one write. */
+  #kept: Buffer | undefined;
 
   constructor(request: RefusedRequest, method: string, ports: HttpCallerPorts) {
     this.#request = request;
@@ -42,13 +52,12 @@ export class HttpCaller implements CallerSide {
     } catch {
       return false; // the guest's header cannot be sent: node names which, and nobody here may read it
     }
-    process.nextTick(() => this.#flush());
+    process.nextTick(flush, this);
     return true;
   }
 
   data(chunk: Buffer): boolean {
     if (this.#skips) return true;
-    this.#sentBytes = true;
     if (this.#dueBytes !== undefined) {
       this.#dueBytes -= chunk.length;
       // More than announced would be read as the next answer on this connection, perhaps another sandbox's.
@@ -57,19 +66,39 @@ export class HttpCaller implements CallerSide {
         return false;
       }
     }
+    if (!this.#headLeft && this.#kept === undefined && chunk.length <= keptLimitBytes) {
+      this.#kept = chunk;
+      return true;
+    }
+    this.flush();
     return this.#ports.response.write(chunk);
   }
 
+  onceDrained(callback: () => void): void {
+    this.#ports.response.onceDrained(callback);
+  }
+
   end(): void {
-    this.#sentBytes = true;
     if (this.#dueBytes !== undefined && this.#dueBytes > 0) return this.broken();
-    this.#ports.response.end();
+    this.#headLeft = true;
+    this.#ports.response.end(this.#kept);
+    this.#kept = undefined;
     this.#leaveUpload();
   }
 
   broken(): void {
-    this.#sentBytes = true;
+    this.#headLeft = true;
+    this.#kept = undefined;
     this.#ports.response.abort();
+  }
+
+  /** Sends what is kept: the head, and a short first piece. */
+  flush(): void {
+    const kept = this.#kept;
+    this.#kept = undefined;
+    if (kept !== undefined) this.#ports.response.write(kept);
+    else if (!this.#headLeft) this.#ports.response.flush();
+    this.#headLeft = true;
   }
 
   refuse(refusal: Refusal): void {
@@ -77,11 +106,6 @@ export class HttpCaller implements CallerSide {
     this.#ports.response.head(status, headers);
     this.#ports.response.end(body);
     this.#leaveUpload();
-  }
-
-  /** The head leaves with the first bytes when they are here already, and alone when they are not. */
-  #flush(): void {
-    if (!this.#sentBytes) this.#ports.response.flush();
   }
 
   /** Reads on for a while, so that the caller gets to see the answer; then stops it. */

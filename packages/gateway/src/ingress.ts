@@ -108,7 +108,6 @@ export class Ingress {
     const body = new RequestBody(source, { limits: this.#socketLimits, clock });
     body.unshift(first);
     const operation = new Operation(outcome.request, body, caller, this.#core);
-    socket.on("drain", () => operation.callerDrained());
     socket.on("close", () => operation.abort());
     operation.start();
   }
@@ -175,7 +174,6 @@ export class Ingress {
       lingerMs: limits.lingerMs,
     });
     const operation = new Operation(read.request, body, caller, this.#core);
-    response.onDrain(() => operation.callerDrained());
     response.onClose(() => operation.abort());
     operation.start();
   }

@@ -17,8 +17,9 @@ import type { WorkerLinks } from "./worker-links.ts";
 export interface CallerSide {
   /** The guest's answer begins. False: it cannot be passed on, and `refuse` follows. */
   answer(head: AnswerHead): boolean;
-  /** Bytes of the answer. False: the caller is slow; {@link Operation.callerDrained} follows. */
+  /** Bytes of the answer. False: the caller is slow, and `onceDrained` tells when there is room again. */
   data(chunk: Buffer): boolean;
+  onceDrained(callback: () => void): void;
   /** The answer is complete. */
   end(): void;
   /** The answer broke off: the caller must see that it is not complete. */
@@ -99,13 +100,6 @@ export class Operation implements AttemptListener, BodyListener {
     this.#attempt?.cancel();
     if (this.#state === "answering") this.cut();
     else this.#refuse(tryAgain);
-  }
-
-  /** The caller took what it had been sent. */
-  callerDrained(): void {
-    const bytes = this.#heldBytes;
-    this.#heldBytes = 0;
-    if (bytes > 0) this.#attempt?.consumed(bytes);
   }
 
   /** Called now and then: ends what has waited too long and what has lost its authorisation. */
@@ -203,8 +197,12 @@ export class Operation implements AttemptListener, BodyListener {
   }
 
   data(chunk: Buffer): void {
-    if (this.#caller.data(chunk)) this.#attempt?.consumed(chunk.length);
-    else this.#heldBytes += chunk.length;
+    if (this.#caller.data(chunk)) {
+      this.#attempt?.consumed(chunk.length);
+      return;
+    }
+    if (this.#heldBytes === 0) this.#caller.onceDrained(() => this.#callerDrained());
+    this.#heldBytes += chunk.length;
   }
 
   end(): void {
@@ -219,6 +217,13 @@ export class Operation implements AttemptListener, BodyListener {
   cut(): void {
     this.#finish();
     this.#caller.broken();
+  }
+
+  /** The caller took what it had been sent. */
+  #callerDrained(): void {
+    const bytes = this.#heldBytes;
+    this.#heldBytes = 0;
+    this.#attempt?.consumed(bytes);
   }
 
   #look(pending: Promise<LookupOutcome>, use: (cached: CachedEntry) => void): void {

@@ -43,6 +43,10 @@ export class SocketCaller implements CallerSide {
     return this.#socket.write(chunk);
   }
 
+  onceDrained(callback: () => void): void {
+    this.#socket.once("drain", callback);
+  }
+
   end(): void {
     this.#socket.end();
     if (!this.#accepted) this.#leave();
