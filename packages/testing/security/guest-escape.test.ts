@@ -12,7 +12,9 @@ import { GuestError, nativeLauncherPath } from "@space/spaced-guest";
 import type { LauncherKind } from "@space/substrate-namespace";
 import { asRoot, asUser, GuestHost, needsRoot, type TestGuest, WatchedProcess } from "../src/guest-host.ts";
 
-const launcher: LauncherKind = existsSync(nativeLauncherPath) ? "native" : "portable";
+const launchers: readonly LauncherKind[] = existsSync(nativeLauncherPath)
+  ? ["native", "portable"]
+  : ["portable"];
 const perl = (code: string): readonly string[] => ["perl", "-e", code];
 
 /** Makes a system call from perl and prints its errno's name, or "ok". */
@@ -25,26 +27,28 @@ function systemCall(number: number, ...args: readonly (number | string)[]): stri
   return `my $r = syscall(${list}); print $r < 0 ? join(",", grep { $!{$_} } qw(EPERM ENOSYS EAFNOSUPPORT EACCES EINVAL EFAULT)) : "ok";`;
 }
 
-describe("a hostile guest", { skip: needsRoot, timeout: 180_000 }, () => {
-  let host: GuestHost;
-  let guest: TestGuest;
-  before(async () => {
-    host = await GuestHost.open(launcher);
-    guest = await host.start();
+for (const launcher of launchers) {
+  describe(`a hostile guest, ${launcher}`, { skip: needsRoot, timeout: 180_000 }, () => {
+    let host: GuestHost;
+    let guest: TestGuest;
+    before(async () => {
+      host = await GuestHost.open(launcher);
+      guest = await host.start();
+    });
+    after(() => host.close());
+    hostFiles(() => ({ host, guest }), launcher);
+    kernel(() => guest, launcher);
+    keeper(() => guest);
+    network(() => guest);
   });
-  after(() => host.close());
-  hostFiles(() => ({ host, guest }));
-  kernel(() => guest);
-  keeper(() => guest);
-  network(() => guest);
-});
+}
 
 interface Scene {
   readonly host: GuestHost;
   readonly guest: TestGuest;
 }
 
-function hostFiles(scene: () => Scene): void {
+function hostFiles(scene: () => Scene, launcher: LauncherKind): void {
   it("reads no secret of the host through paths, symlinks or /proc", async () => {
     const { host, guest } = scene();
     const marker = `${host.folder}/marker`;
@@ -132,6 +136,8 @@ function hostFiles(scene: () => Scene): void {
       const script = `echo 1 > ${path}`;
       const { exit } = await guest.run(["sh", "-c", script], asRoot);
       if (path === "/sys/evil") continue; // an empty folder of its own
+      // The portable pid 1 lets its guest's root rename it or offer it to the memory killer: only that guest suffers.
+      if (path.startsWith("/proc/1/") && launcher === "portable") continue;
       assert.notDeepEqual(exit, { kind: "exited", code: 0 }, path);
       await guest.using((c) =>
         assert.rejects(c.writeFile(path, { uid: 0, gid: 0 }, Buffer.from("1")), GuestError, path),
@@ -165,7 +171,7 @@ function hostFiles(scene: () => Scene): void {
   });
 }
 
-function kernel(guest: () => TestGuest): void {
+function kernel(guest: () => TestGuest, launcher: LauncherKind): void {
   const refused: readonly (readonly [
     name: string,
     expected: string,
