@@ -30,7 +30,8 @@ const thisHost: PackageHost = {
   isRoot: process.getuid?.() === 0,
   run: (command, args, signal) =>
     new Promise((settle) => {
-      const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive", LC_ALL: "C" };
+      // RUNLEVEL: a server that comes as a package must not start by itself and listen to the world.
+      const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive", LC_ALL: "C", RUNLEVEL: "1" };
       const child = execFile(command, args, { env, signal, maxBuffer: outputLimitBytes }, (error, stdout) => {
         settle({ succeeded: error === null, stdout });
       });

@@ -81,7 +81,6 @@ function luaScript({ headers, rotated }: LoadTarget): string {
   return `local requests, count, at = {}, 0, 0
 
 function init(args)
-  wrk.init(args)
 ${fixed.join("\n")}
   for value in io.lines(args[1]) do
 ${changing}

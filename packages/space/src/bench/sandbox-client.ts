@@ -66,7 +66,7 @@ export class SandboxClient {
     });
     expect("start", answer, 200);
     if (!answer.body.includes('"status":"exit status 0"'))
-      throw new UnsoundRun(`true did not end well: ${answer.body}`);
+      throw new UnsoundRun(`true did not end well: ${answer.body.toString("utf8", 0, 300)}`);
   }
 
   async writeFile(sandbox: CreatedSandbox, path: string, content: Buffer): Promise<void> {

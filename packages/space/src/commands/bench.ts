@@ -2,7 +2,11 @@
 // Copyright 2026 The SPACE authors
 
 import { parseArgs } from "node:util";
+import { benchPath } from "../bench/path-run.ts";
+import { tellPath, tellStart } from "../bench/report.ts";
+import { benchStart } from "../bench/start-run.ts";
 import { UsageError } from "../failure.ts";
+import { requireHost } from "../host/host-fitness.ts";
 
 export interface BenchOptions {
   readonly what: "path" | "start";
@@ -11,10 +15,18 @@ export interface BenchOptions {
   readonly quick: boolean;
 }
 
-/** `./space bench path|start [--json] [--quick]`: measures against baselines in the same run. */
-export function bench(args: readonly string[]): Promise<number> {
-  const { what } = parseBenchOptions(args);
-  return Promise.reject(new UsageError(`bench ${what} is not there yet`));
+/**
+ * `./space bench path|start [--json] [--quick]`: measures against baselines in the same run. A missed goal is an answer and
+ * exits 0; a run that cannot be believed exits 1.
+ */
+export async function bench(args: readonly string[]): Promise<number> {
+  const { what, json, quick } = parseBenchOptions(args);
+  await requireHost("the benchmark starts real sandboxes");
+  const progress = (line: string): void => void process.stderr.write(`${line}\n`);
+  const report = await (what === "path" ? benchPath(quick, progress) : benchStart(quick, progress));
+  const text = report.bench === "path" ? tellPath(report) : tellStart(report);
+  process.stdout.write(json ? `${JSON.stringify(report, undefined, 1)}\n` : text);
+  return 0;
 }
 
 /** Throws {@link UsageError}. */

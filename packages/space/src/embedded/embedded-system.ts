@@ -35,7 +35,8 @@ import { WorkerSupervisor } from "./worker-supervisor.ts";
 
 const issuer = "space";
 const workersReadyLimitMs = 30_000;
-const shutDownLimitMs = 30_000;
+/** What is not paused by then is lost, so it is long: who cannot wait kills this process, and what runs stays for the next. */
+const shutDownLimitMs = 15 * 60_000;
 const lookEveryMs = 10;
 
 export interface EmbeddedOptions {
@@ -164,7 +165,8 @@ async function compose(
   });
   const supervisor = superviseWorkers(options, enrolled);
   supervisor.start();
-  undo.push(() => supervisor.stop());
+  // What an earlier run left running is not paused, so a start that fails must not end it.
+  undo.push(() => supervisor.stop("leave"));
   const ready = (): boolean => control.workers().length === enrolled.length;
   api = createE2bApi({
     service: control.service,
@@ -197,7 +199,7 @@ async function compose(
     async stop() {
       servers.close();
       await control.shutDown(shutDownLimitMs);
-      await supervisor.stop();
+      await supervisor.stop("stopAll");
       gateway.close();
       await control.close();
       meshServer.close();

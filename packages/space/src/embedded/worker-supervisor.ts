@@ -9,6 +9,9 @@ const firstBackoffMs = 100;
 const longestBackoffMs = 5_000;
 const stopLimitMs = 20_000;
 
+/** What becomes of what a daemon runs: ended with it, or left for the next daemon to adopt. */
+export type Ending = "stopAll" | "leave";
+
 export interface WorkerProcess {
   readonly name: string;
   /** The worker's configuration file: its only argument. */
@@ -48,22 +51,18 @@ export class WorkerSupervisor {
     return this.#running.get(name)?.pid;
   }
 
-  /** Asks each daemon to end everything it runs and waits for all; a daemon that does not is killed. */
-  async stop(): Promise<void> {
+  /**
+   * Ends every daemon, as told, and waits for all; one that does not end is killed. Where a daemon did not end in order,
+   * or none ran, another pass of the program does what was left undone, so that nothing stays which nobody looks after.
+   */
+  async stop(how: Ending): Promise<void> {
     this.#stopping = true;
-    await Promise.all([...this.#running.values()].map((child) => this.#stopOne(child)));
+    await Promise.all(this.#options.workers.map((worker) => this.#stopOne(worker, how)));
   }
 
   #launch(worker: WorkerProcess, backoffMs: number): void {
-    const log = openSync(worker.logPath, "a", 0o600);
     const startedMs = this.#clock.monotonicMs();
-    const child = spawn(process.execPath, [this.#options.program, worker.configPath], {
-      stdio: ["pipe", log, log],
-      // A terminal's Ctrl-C reaches the whole foreground group; the order of stopping is this process's.
-      detached: true,
-    });
-    closeSync(log);
-    child.stdin?.on("error", () => undefined); // it ended: `exit` tells
+    const child = this.#spawn(worker, []);
     this.#running.set(worker.name, child);
     child.once("error", () => this.#ended(worker, "cannot start", backoffMs));
     child.once("exit", (code, signal) => {
@@ -81,14 +80,39 @@ export class WorkerSupervisor {
     });
   }
 
-  #stopOne(child: ChildProcess): Promise<void> {
+  #spawn(worker: WorkerProcess, args: readonly string[]): ChildProcess {
+    const log = openSync(worker.logPath, "a", 0o600);
+    const child = spawn(process.execPath, [this.#options.program, worker.configPath, ...args], {
+      stdio: ["pipe", log, log],
+      // A terminal's Ctrl-C reaches the whole foreground group; the order of stopping is this process's.
+      detached: true,
+    });
+    closeSync(log);
+    child.stdin?.on("error", () => undefined); // it ended: `exit` tells
+    return child;
+  }
+
+  async #stopOne(worker: WorkerProcess, how: Ending): Promise<void> {
+    const child = this.#running.get(worker.name);
+    if (child !== undefined) {
+      const ended = this.#endOf(child);
+      if (how === "stopAll") child.kill("SIGTERM");
+      else child.stdin?.end();
+      if (await ended) return;
+    }
+    await this.#endOf(this.#spawn(worker, [how]));
+  }
+
+  /** Whether it ended in order, within the limit. */
+  #endOf(child: ChildProcess): Promise<boolean> {
     return new Promise((resolve) => {
       const cancel = this.#clock.after(stopLimitMs, () => child.kill("SIGKILL"));
-      child.once("exit", () => {
+      const finish = (inOrder: boolean): void => {
         cancel();
-        resolve();
-      });
-      child.kill("SIGTERM");
+        resolve(inOrder);
+      };
+      child.once("error", () => finish(false));
+      child.once("exit", (code) => finish(code === 0));
     });
   }
 }

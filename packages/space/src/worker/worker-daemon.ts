@@ -28,6 +28,7 @@ const log = pino({ base: null }, pino.destination(2));
 
 /** Runs one worker until it is told to stop. `create` decides how operations are admitted. */
 export async function startWorkerDaemon(configPath: string, create: typeof createWorker): Promise<void> {
+  const asked = firstStop();
   const config = readWorkerConfig(configPath);
   mkdirSync(config.run, { recursive: true, mode: 0o755 });
   writeDaemonNote(config.run);
@@ -47,10 +48,10 @@ export async function startWorkerDaemon(configPath: string, create: typeof creat
     else socket.destroy();
   });
   const stopped = new AbortController();
-  onStop((how) => {
+  void asked.then((how) => {
     stopped.abort();
     server.close();
-    void worker.close(how).then(
+    worker.close(how).then(
       () => process.exit(0),
       (error: unknown) => {
         log.error({ error: String(error) }, "stop failed");
@@ -59,6 +60,13 @@ export async function startWorkerDaemon(configPath: string, create: typeof creat
     );
   });
   await serveControlPlane(worker, { config, member, port: portOf(server) }, stopped.signal);
+}
+
+/** Ends what runs, or sees to it that what is left has a reason to run, where no daemon does. */
+export async function endForDaemon(configPath: string, how: "stopAll" | "leave"): Promise<void> {
+  const substrate = await openSubstrate(readWorkerConfig(configPath));
+  await substrate.close(how);
+  process.exit(0);
 }
 
 function openSubstrate(config: WorkerConfig): Promise<NamespaceSubstrate> {
@@ -117,17 +125,16 @@ async function serveControlPlane(
   }
 }
 
-/** SIGTERM: the operator stops SPACE, and everything ends. The end of standard input: the supervisor died; what runs goes on for the next daemon. */
-function onStop(stop: (how: "stopAll" | "leave") => void): void {
-  let stopping = false;
-  const once = (how: "stopAll" | "leave"): void => {
-    if (stopping) return;
-    stopping = true;
-    stop(how);
-  };
-  process.on("SIGTERM", () => once("stopAll"));
-  process.on("SIGINT", () => undefined); // the supervisor decides the order of stopping
-  process.stdin.on("end", () => once("leave"));
-  process.stdin.on("error", () => once("leave"));
-  process.stdin.resume();
+/**
+ * Listens from the first moment, so that also a start that is under way is ended in order. SIGTERM: the operator stops
+ * SPACE, and everything ends. The end of standard input: the supervisor died; what runs goes on for the next daemon.
+ */
+function firstStop(): Promise<"stopAll" | "leave"> {
+  return new Promise((resolve) => {
+    process.on("SIGTERM", () => resolve("stopAll"));
+    process.on("SIGINT", () => undefined); // the supervisor decides the order of stopping
+    process.stdin.on("end", () => resolve("leave"));
+    process.stdin.on("error", () => resolve("leave"));
+    process.stdin.resume();
+  });
 }
