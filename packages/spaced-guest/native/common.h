@@ -176,6 +176,10 @@ struct launcher {
   size_t title_length;
 };
 
+// Serves until QUIT (true) or until nobody has been connected for `orphan_ms` (false; -1: never). Nothing runs any more.
+bool launch_serve(const struct launcher *l, int listen_fd, int signal_fd, int orphan_ms);
+void launch_say_done(void);  // the last answer, to the client that sent QUIT
+
 // Reports the failed step on the status pipe and ends the process. Only in children that have not yet started.
 _Noreturn void fail_start(int status_fd, const char *step);
 // The rest of a started child's life: confines itself and serves. `status_fd` tells the launcher. A prepared one stops
@@ -187,7 +191,7 @@ void unblock_signals(void);
 _Noreturn void start_host(struct host *h, int status_fd);
 int make_user_namespace(uint32_t uid_base);  // its descriptor, or -1 with errno
 bool make_dev_template(const char *path);
-int run_in_user_namespace(uint32_t uid_base, char **argv);
+void run_in_user_namespace(uint32_t uid_base, char **argv);  // returns only when it failed, with errno
 
 // Returns the descriptor of the guest's boot id, for confine_names.
 int confine_mounts(struct start *s, const char *dev_path, int userns_fd, int status_fd);

@@ -6,22 +6,15 @@
 #include "common.h"
 
 #include <fcntl.h>
-#include <linux/filter.h>
 #include <linux/magic.h>
 #include <linux/sched.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/file.h>
-#include <sys/mount.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 
 enum {
@@ -54,15 +47,14 @@ struct waiter {  // a KILL, or the QUIT, that waits for a child to be reaped
   pid_t pid;
 };
 
-static struct launcher launcher;
+static const struct launcher *launcher;
 static struct client clients[MAX_CLIENTS];
 static struct child *children;
 static struct waiter *waiters;
-static int nchildren, quit_client = -1, orphan_ms = -1;
+static int nchildren, quit_client = -1;
 static bool orphaned;
 static uint32_t quit_request;
 static uint64_t next_serial = 1;
-static sigset_t blocked;
 
 static uint64_t read_start_time(pid_t pid) {
   char path[64], text[1024];
@@ -204,7 +196,7 @@ static void start(struct client *c, uint32_t request, struct cursor *payload, bo
   }
   if (pid == 0) {
     close(ends[0]);
-    start_guest(&launcher, &s, prepare, userns, ends[1]);
+    start_guest(launcher, &s, prepare, userns, ends[1]);
   }
   int error = errno;
   explicit_bzero(s.secret, sizeof s.secret);
@@ -414,7 +406,9 @@ static void end_as_orphan(void) {
   for (struct child *child = children; child != NULL; child = child->next) kill(child->pid, SIGKILL);
 }
 
-static void loop(int listen_fd, int signal_fd) {
+bool launch_serve(const struct launcher *l, int listen_fd, int signal_fd, int orphan_ms) {
+  launcher = l;
+  for (int i = 0; i < MAX_CLIENTS; i++) clients[i].fd = -1;
   static struct pollfd waits[2 + MAX_CLIENTS + MAX_CHILDREN];
   static struct child *owners[MAX_CHILDREN];
   while ((quit_client < 0 && !orphaned) || nchildren > 0) {
@@ -446,93 +440,12 @@ static void loop(int listen_fd, int signal_fd) {
       if (clients[i].fd >= 0 && clients[i].out.len > 0) send_pending(&clients[i]);
     }
   }
+  return quit_client >= 0;
 }
 
-// ---- start-up
-
-static void die(const char *step) {
-  fprintf(stderr, "spaced-launch: %s: %s\n", step, strerror(errno));
-  exit(1);
-}
-
-static void load_filter(const char *path) {
-  struct stat s;
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0 || fstat(fd, &s) < 0) die("seccomp program");
-  size_t length = (size_t)s.st_size, step = sizeof(struct sock_filter);
-  errno = EINVAL;
-  if (length == 0 || length % step != 0 || length / step > BPF_MAXINSNS) die("seccomp program");
-  launcher.filter = malloc(length);
-  if (launcher.filter == NULL || read(fd, launcher.filter, length) != (ssize_t)length) die("seccomp program");
-  launcher.filter_length = length / step;
-  close(fd);
-}
-
-static int listen_on(const char *path) {
-  struct sockaddr_un address = {.sun_family = AF_UNIX};
-  char lock_path[sizeof address.sun_path + 8];
-  errno = ENAMETOOLONG;
-  if (strlen(path) >= sizeof address.sun_path) die("socket");
-  strcpy(address.sun_path, path);
-  snprintf(lock_path, sizeof lock_path, "%s.lock", path);
-  int lock = open(lock_path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (lock < 0 || flock(lock, LOCK_EX | LOCK_NB) < 0) die("another launcher holds the socket");
-  unlink(path);  // of a launcher that has died
-  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  umask(0177);
-  if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) < 0 || listen(fd, 16) < 0) die("socket");
-  return fd;
-}
-
-static void prepare(const char *socket_path) {
-  static char dev_path[160];
-  for (int i = 0; i < MAX_CLIENTS; i++) clients[i].fd = -1;
-  sigemptyset(&blocked);
-  sigaddset(&blocked, SIGCHLD);
-  sigaddset(&blocked, SIGPIPE);
-  sigprocmask(SIG_BLOCK, &blocked, NULL);
-  prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-  prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-  // Own mounts: what the launcher mounts is invisible to the host; what the host mounts later still appears here.
-  if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0) die("mount namespace");
-  snprintf(dev_path, sizeof dev_path, "%s.dev", socket_path);
-  if (!make_dev_template(dev_path)) die("device template");
-  launcher.dev_path = dev_path;
-}
-
-int main(int argc, char **argv) {
-  const char *socket_path = NULL, *filter = NULL;
-  if (argc > 3 && strcmp(argv[1], "--in-user-namespace") == 0) {
-    int status = run_in_user_namespace((uint32_t)strtoul(argv[2], NULL, 10), argv + 3);
-    die(argv[3]);
-    return status;
-  }
-  for (int i = 1; i + 1 < argc; i += 2) {
-    if (strcmp(argv[i], "--socket") == 0) socket_path = argv[i + 1];
-    else if (strcmp(argv[i], "--seccomp") == 0) filter = argv[i + 1];
-    else if (strcmp(argv[i], "--orphan-seconds") == 0) orphan_ms = 1000 * atoi(argv[i + 1]);
-  }
-  if (socket_path == NULL || filter == NULL) {
-    fprintf(stderr, "usage: spaced-launch --socket PATH --seccomp FILE [--orphan-seconds N] | --in-user-namespace BASE COMMAND...\n");
-    return 2;
-  }
-  load_filter(filter);
-  socket_path = strdup(socket_path);
-  launcher.title = argv[0];
-  launcher.title_length = (size_t)(argv[argc - 1] + strlen(argv[argc - 1]) - argv[0]);
-  int listen_fd = listen_on(socket_path);
-  prepare(socket_path);
-  int signal_fd = signalfd(-1, &blocked, SFD_CLOEXEC | SFD_NONBLOCK);
-  if (write(1, "ready\n", 6) != 6) return 1;
-  int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-  dup2(null, 0);
-  dup2(null, 1);
-  loop(listen_fd, signal_fd);
-  unlink(socket_path);
-  umount2(launcher.dev_path, MNT_DETACH);
-  rmdir(launcher.dev_path);
-  if (quit_client < 0) return 0;
-  answer_done(&clients[quit_client], quit_request);
-  if (clients[quit_client].fd >= 0) send_pending(&clients[quit_client]);
-  return 0;
+void launch_say_done(void) {
+  struct client *c = &clients[quit_client];
+  if (c->fd < 0) return;
+  answer_done(c, quit_request);
+  send_pending(c);
 }

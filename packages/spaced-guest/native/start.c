@@ -227,13 +227,12 @@ static void confine_writes(void) {
 
 // `spaced-launch --in-user-namespace BASE COMMAND...`: for archiving a guest's layer under the guest's own user ids. It
 // reads and writes only what the range owns, and what everyone may.
-int run_in_user_namespace(uint32_t base, char **argv) {
+void run_in_user_namespace(uint32_t base, char **argv) {
   int userns = make_user_namespace(base);
-  if (userns < 0 || setns(userns, CLONE_NEWUSER) < 0 || setgroups(0, NULL) < 0) return 125;
-  if (setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0) return 125;
+  if (userns < 0 || setns(userns, CLONE_NEWUSER) < 0 || setgroups(0, NULL) < 0) return;
+  if (setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0) return;
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   confine_writes();
   execvp(argv[0], argv);
-  return 127;
 }

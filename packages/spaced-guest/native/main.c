@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+//
+// The launcher's start and end: its socket, its mounts, its signals.
+#include "common.h"
+
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+static struct launcher launcher;
+static sigset_t blocked;
+
+static void die(const char *step) {
+  fprintf(stderr, "spaced-launch: %s: %s\n", step, strerror(errno));
+  exit(1);
+}
+
+static void load_filter(const char *path) {
+  struct stat s;
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0 || fstat(fd, &s) < 0) die("seccomp program");
+  size_t length = (size_t)s.st_size, step = sizeof(struct sock_filter);
+  errno = EINVAL;
+  if (length == 0 || length % step != 0 || length / step > BPF_MAXINSNS) die("seccomp program");
+  launcher.filter = malloc(length);
+  if (launcher.filter == NULL || read(fd, launcher.filter, length) != (ssize_t)length) die("seccomp program");
+  launcher.filter_length = length / step;
+  close(fd);
+}
+
+static int listen_on(const char *path) {
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  char lock_path[sizeof address.sun_path + 8];
+  errno = ENAMETOOLONG;
+  if (strlen(path) >= sizeof address.sun_path) die("socket");
+  strcpy(address.sun_path, path);
+  snprintf(lock_path, sizeof lock_path, "%s.lock", path);
+  int lock = open(lock_path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (lock < 0 || flock(lock, LOCK_EX | LOCK_NB) < 0) die("another launcher holds the socket");
+  unlink(path);  // of a launcher that has died
+  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  umask(0177);
+  if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) < 0 || listen(fd, 16) < 0) die("socket");
+  return fd;
+}
+
+static void prepare(const char *socket_path) {
+  static char dev_path[160];
+  sigemptyset(&blocked);
+  sigaddset(&blocked, SIGCHLD);
+  sigaddset(&blocked, SIGPIPE);
+  sigprocmask(SIG_BLOCK, &blocked, NULL);
+  prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+  prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+  // Own mounts: what the launcher mounts is invisible to the host; what the host mounts later still appears here.
+  if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0) die("mount namespace");
+  snprintf(dev_path, sizeof dev_path, "%s.dev", socket_path);
+  if (!make_dev_template(dev_path)) die("device template");
+  launcher.dev_path = dev_path;
+}
+
+int main(int argc, char **argv) {
+  const char *socket_path = NULL, *filter = NULL;
+  int orphan_ms = -1;
+  if (argc > 3 && strcmp(argv[1], "--in-user-namespace") == 0) {
+    run_in_user_namespace((uint32_t)strtoul(argv[2], NULL, 10), argv + 3);
+    die(argv[3]);
+  }
+  for (int i = 1; i + 1 < argc; i += 2) {
+    if (strcmp(argv[i], "--socket") == 0) socket_path = argv[i + 1];
+    else if (strcmp(argv[i], "--seccomp") == 0) filter = argv[i + 1];
+    else if (strcmp(argv[i], "--orphan-seconds") == 0) orphan_ms = 1000 * atoi(argv[i + 1]);
+  }
+  if (socket_path == NULL || filter == NULL) {
+    fprintf(stderr, "usage: spaced-launch --socket PATH --seccomp FILE [--orphan-seconds N] | --in-user-namespace BASE COMMAND...\n");
+    return 2;
+  }
+  load_filter(filter);
+  socket_path = strdup(socket_path);
+  launcher.title = argv[0];
+  launcher.title_length = (size_t)(argv[argc - 1] + strlen(argv[argc - 1]) - argv[0]);
+  int listen_fd = listen_on(socket_path);
+  prepare(socket_path);
+  int signal_fd = signalfd(-1, &blocked, SFD_CLOEXEC | SFD_NONBLOCK);
+  if (write(1, "ready\n", 6) != 6) return 1;
+  int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+  dup2(null, 0);
+  dup2(null, 1);
+  bool asked = launch_serve(&launcher, listen_fd, signal_fd, orphan_ms);
+  unlink(socket_path);
+  umount2(launcher.dev_path, MNT_DETACH);
+  rmdir(launcher.dev_path);
+  if (asked) launch_say_done();
+  return 0;
+}
