@@ -248,8 +248,9 @@ export class NamespaceSubstrate implements Substrate {
     this.#exitListeners.clear();
     this.#disk.close();
     await this.#spares.close();
-    if (how === "stopAll") {
-      await this.sweep(new Set());
+    if (how === "stopAll") await this.sweep(new Set());
+    // With nothing left to run, the launcher and what it runs beside guests have no more reason to.
+    if (this.#running.size === 0) {
       await (await this.#connected()).quit();
       this.#groups.close();
     }

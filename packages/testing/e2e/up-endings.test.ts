@@ -2,28 +2,39 @@
 // Copyright 2026 The SPACE authors
 
 import assert from "node:assert/strict";
-import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { spawn } from "node:child_process";
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { Sandbox } from "e2b";
 import { hostResources, leftBehind } from "../src/host-resources.ts";
-import { checkout, runProgram, startSpace } from "../src/space-process.ts";
+import { checkout, runProgram, type SpaceProcess, startSpace, until } from "../src/space-process.ts";
 
 const skip = process.getuid?.() === 0 ? false : "sandboxes need root";
+
+function clientOptions({ environment }: SpaceProcess) {
+  const { E2B_API_URL: apiUrl = "", E2B_API_KEY: apiKey = "", E2B_DOMAIN: domain = "" } = environment;
+  return { apiUrl, sandboxUrl: apiUrl, apiKey, domain, timeoutMs: 600_000 };
+}
 
 test("a stop whose terminal is gone still pauses what runs and leaves nothing", { skip }, async () => {
   const before = hostResources();
   const space = await startSpace({ args: ["--workers", "1"] });
-  const { E2B_API_URL: apiUrl = "", E2B_API_KEY: apiKey = "", E2B_DOMAIN: domain = "" } = space.environment;
-  const sandbox = await Sandbox.create("base", {
-    apiUrl,
-    sandboxUrl: apiUrl,
-    apiKey,
-    domain,
-    timeoutMs: 600_000,
-  });
+  const sandbox = await Sandbox.create("base", clientOptions(space));
   await sandbox.commands.run("true");
   const ended = new Promise<number | null>((settle) => space.child.once("exit", settle));
   // What is printed from now on has nowhere to go, as after the end of a terminal.
@@ -61,6 +72,52 @@ for (const listener of ["--listen", "--tls-listen"]) {
     rmSync(data, { recursive: true });
   });
 }
+
+test("an up that fails ends nothing of what an earlier one, which was killed, left running", {
+  skip,
+}, async () => {
+  const before = hostResources();
+  const first = await startSpace({ args: ["--workers", "1"] });
+  const sandbox = await Sandbox.create("base", clientOptions(first));
+  await sandbox.files.write("/home/user/kept.txt", "acknowledged");
+  const killed = new Promise((settle) => first.child.once("exit", settle));
+  first.child.kill("SIGKILL");
+  await killed;
+  // Found out last of all, when the workers are connected.
+  renameSync(join(first.data, "api-key"), join(first.data, "api-key.aside"));
+  mkdirSync(join(first.data, "api-key"));
+  const free = ["--listen", "127.0.0.1:0", "--tls-listen", "127.0.0.1:0", "--workers", "1"];
+  const failed = await runProgram(join(checkout, "space"), ["up", "--data", first.data, ...free]);
+  assert.equal(failed.code, 1, failed.stderr);
+  assert.match(failed.stderr, /EISDIR/);
+  rmdirSync(join(first.data, "api-key"));
+  renameSync(join(first.data, "api-key.aside"), join(first.data, "api-key"));
+  const second = await startSpace({ data: first.data, args: ["--workers", "1"] });
+  const again = await Sandbox.connect(sandbox.sandboxId, clientOptions(second));
+  assert.equal(await again.files.read("/home/user/kept.txt"), "acknowledged");
+  await again.kill();
+  assert.equal(await second.stop(), 0);
+  second.forget();
+  assert.deepEqual(leftBehind(before, hostResources()), {});
+});
+
+test("a worker that cannot start leaves nothing behind when up gives up", { skip }, async () => {
+  const before = hostResources();
+  const data = mkdtempSync(join(tmpdir(), "space-e2e-"));
+  const free = ["--listen", "127.0.0.1:0", "--tls-listen", "127.0.0.1:0", "--workers", "1"];
+  mkdirSync(join(data, "workers", "1", "port"), { recursive: true }); // a file there, else: the daemon ends late in its start
+  const child = spawn(join(checkout, "space"), ["up", "--data", data, ...free], { stdio: "ignore" });
+  const ended = new Promise<number | null>((settle) => child.once("exit", settle));
+  const log = join(data, "workers", "1", "worker.log");
+  await until(
+    "the daemon has ended by itself",
+    () => existsSync(log) && readFileSync(log, "utf8").includes("EISDIR"),
+  );
+  child.kill("SIGTERM");
+  assert.notEqual(await ended, null);
+  assert.deepEqual(leftBehind(before, hostResources()), {});
+  rmSync(data, { recursive: true });
+});
 
 test("an env file that cannot be written ends everything that was started", { skip }, async () => {
   const before = hostResources();

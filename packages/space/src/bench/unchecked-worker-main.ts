@@ -5,6 +5,6 @@
 // `bench path` alone; nothing else names this file, and no option or variable leads here.
 
 import { createUncheckedBenchWorker } from "@space/worker/bench";
-import { startWorkerDaemon } from "../worker/worker-daemon.ts";
+import { runWorkerProgram } from "../worker/worker-daemon.ts";
 
-await startWorkerDaemon(process.argv[2] ?? "", createUncheckedBenchWorker);
+await runWorkerProgram(process.argv.slice(2), createUncheckedBenchWorker);

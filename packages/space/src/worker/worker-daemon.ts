@@ -26,8 +26,18 @@ const redialMs = 200;
 const reserveBytes = 1024 * 1024 * 1024;
 const log = pino({ base: null }, pino.destination(2));
 
+/**
+ * What a worker's program does. Its argument is its configuration file; its standard input ends when its supervisor
+ * does. With "stopAll" or "leave" after it, it only does what a daemon that could not end in order has left undone.
+ */
+export function runWorkerProgram(args: readonly string[], create: typeof createWorker): Promise<void> {
+  const [configPath = "", ending] = args;
+  if (ending === "stopAll" || ending === "leave") return endForDaemon(configPath, ending);
+  return startWorkerDaemon(configPath, create);
+}
+
 /** Runs one worker until it is told to stop. `create` decides how operations are admitted. */
-export async function startWorkerDaemon(configPath: string, create: typeof createWorker): Promise<void> {
+async function startWorkerDaemon(configPath: string, create: typeof createWorker): Promise<void> {
   const asked = firstStop();
   const config = readWorkerConfig(configPath);
   mkdirSync(config.run, { recursive: true, mode: 0o755 });
@@ -63,7 +73,7 @@ export async function startWorkerDaemon(configPath: string, create: typeof creat
 }
 
 /** Ends what runs, or sees to it that what is left has a reason to run, where no daemon does. */
-export async function endForDaemon(configPath: string, how: "stopAll" | "leave"): Promise<void> {
+async function endForDaemon(configPath: string, how: "stopAll" | "leave"): Promise<void> {
   const substrate = await openSubstrate(readWorkerConfig(configPath));
   await substrate.close(how);
   process.exit(0);
