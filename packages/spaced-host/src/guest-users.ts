@@ -95,7 +95,7 @@ export class GuestUsers {
     this.forget();
   }
 
-  /** What was read is no longer believed: a process has ended that may have changed it. */
+  /** What was read is no longer believed: a process of root's has ended, which may have changed it (setuid is inert in a guest). */
   forget(): void {
     this.#table = undefined;
   }

@@ -25,6 +25,8 @@ export interface ProcessDescription {
   readonly terminal: boolean;
   /** Whether anything can be written to it. */
   readonly stdin: boolean;
+  /** Ran as the guest's root, and so may have changed what only root may. */
+  readonly privileged: boolean;
 }
 
 /** How a process is over: it ended, or its guest is gone and nobody knows. */

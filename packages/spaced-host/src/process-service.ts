@@ -122,6 +122,7 @@ async function prepare(request: StartRequest, context: OperationContext) {
     tag: request.tag,
     terminal: terminal !== undefined,
     stdin: terminal !== undefined || request.stdin !== false,
+    privileged: user.uid === 0,
   };
   const cwd = context.resolve(config.cwd ?? "", user);
   const argv = [config.cmd, ...config.args];

@@ -33,16 +33,16 @@ export type FoundProcess =
 /** The processes of one sandbox that were started here. */
 export class ProcessTable {
   readonly #clock: Clock;
-  readonly #onEnded: () => void;
+  readonly #onPrivilegedEnd: () => void;
   readonly #running = new Map<number, HostedProcess>();
   readonly #ended = new Map<number, EndedProcess>();
   #count = 0;
   #descriptionBytes = 0;
 
-  /** `onEnded` is called after each end of a process. */
-  constructor(clock: Clock, onEnded: () => void) {
+  /** `onPrivilegedEnd` is called after each end of a process that ran as root. */
+  constructor(clock: Clock, onPrivilegedEnd: () => void) {
     this.#clock = clock;
-    this.#onEnded = onEnded;
+    this.#onPrivilegedEnd = onPrivilegedEnd;
   }
 
   /** The processes that run now, in the order of their start. */
@@ -101,7 +101,7 @@ export class ProcessTable {
     this.#descriptionBytes -= descriptionBytes(description);
     if (this.#running.get(pid) === process) this.#running.delete(pid);
     if (outcome.kind === "ended") this.#remember(pid, description.tag, outcome.exit);
-    this.#onEnded();
+    if (description.privileged) this.#onPrivilegedEnd();
   }
 
   #remember(pid: number, tag: string | undefined, exit: ProcessExit): void {

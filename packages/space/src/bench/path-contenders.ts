@@ -61,7 +61,7 @@ export async function startPathContenders(folder: string, ending: Ending): Promi
     unchecked,
     guest,
     kit,
-    mustRun: () => parts.running.forEach((each) => each.mustRun()),
+    mustRun: () => { for (const each of parts.running) each.mustRun(); },
   };
 }
 
