@@ -17,12 +17,19 @@ import type { GatewayLimits } from "./limits.ts";
 const clientHighWaterMark: number = 256 * 1024;
 const sessionWindowBytes: number = 4 * 1024 * 1024;
 const streamWindowBytes: number = 1024 * 1024;
+/** How often node looks for heads that take too long. */
+const slowHeadCheckMs = 5000;
 const keepAliveProbeMs = 60_000;
 const sessionMemoryMb = 256;
 
 /** What `http.createServer` must be given, since it cannot be set afterwards. */
 export function plainServerOptions(limits: GatewayLimits) {
-  return { maxHeaderSize: limits.headerBytes, highWaterMark: clientHighWaterMark, noDelay: true } as const;
+  return {
+    maxHeaderSize: limits.headerBytes,
+    highWaterMark: clientHighWaterMark,
+    noDelay: true,
+    connectionsCheckingInterval: slowHeadCheckMs,
+  } as const;
 }
 
 /** What `http2.createSecureServer` must be given, besides the certificate. */

@@ -94,6 +94,7 @@ const unrecognised: readonly (readonly [string, (operation: FakeOperation) => vo
     (operation) => operation.answer(100, ["space-admitted", operation.head.admission], ""),
   ],
   ["bytes before any head", (operation) => void operation.stream.send(Buffer.from("secret"))],
+  ["a leave to send a body that was sent already", (operation) => operation.proceed()],
   ["an end before any head", (operation) => operation.stream.end()],
   [
     "a switch of protocols that nobody asked for",
@@ -148,8 +149,14 @@ test("a guest's body longer than it announced never becomes the next answer on t
   const smuggled = "HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nevil";
   rig.worker.serve = (operation) => operation.admit(200, ["content-length", "2"], `ok${smuggled}`);
   await assert.rejects(rig.fetch("/", { headers: rig.routing(3000) }));
+});
+
+test("an answer shorter than it announced is broken off, on a connection that is kept open too", async () => {
+  await using rig = await GatewayRig.start();
   rig.worker.serve = (operation) => operation.admit(200, ["content-length", "20"], "short");
-  await assert.rejects(rig.fetch("/", { headers: rig.routing(3000) }));
+  const headers = { ...rig.routing(3000), connection: "keep-alive" };
+  await assert.rejects(rig.fetch("/", { headers }));
+  while (rig.connections > 0) await new Promise((resolve) => setImmediate(resolve));
 });
 
 test("a guest's headers that cannot be sent are a 502", async () => {

@@ -56,6 +56,15 @@ test("R-27: a body of 64 KiB goes along with the head, one byte more waits for t
   assert.equal((await long).body, "long");
 });
 
+test("R-27: another request's leave to send the body is a transport error, and no byte of it leaves", async () => {
+  await using rig = await GatewayRig.start();
+  rig.worker.serve = (operation) => operation.stream.sendProceed(`adm_${"z".repeat(26)}`);
+  const answer = await rig.fetch(post.path, { method: "POST", body: Buffer.alloc(limitBytes + 1) });
+  assert.equal(answer.status, 503);
+  const [operation = assert.fail()] = rig.worker.operations;
+  assert.deepEqual([operation.bodyBytes, rig.audited[0]?.name], [0, "worker/misbehaved"]);
+});
+
 for (const [what, bytes] of [
   ["short", 1000],
   ["long", 300_000],
