@@ -7,6 +7,7 @@ import type { SubstrateAbilities } from "@space/model";
 import { nativeLauncherPath, portableLauncherPath } from "@space/spaced-guest";
 import type { LauncherCommand } from "./launcher-process.ts";
 import { type RangeRunner, rangeRunner } from "./layer-archive.ts";
+import type { NamespaceSubstrateOptions } from "./options.ts";
 
 export type LauncherKind = "native" | "portable";
 
@@ -19,15 +20,22 @@ export interface Launcher {
   readonly prepares: boolean;
 }
 
+/** How long guests go on without a worker daemon: a daemon that never comes back leaves nothing running. */
+const defaultOrphanSeconds = 120;
+
 export function chooseLauncher(
   kind: LauncherKind | undefined,
   socketPath: string,
   seccompPath: string,
-  stateDir: string,
+  {
+    stateDir,
+    orphanSeconds = defaultOrphanSeconds,
+  }: Pick<NamespaceSubstrateOptions, "stateDir" | "orphanSeconds">,
 ): Launcher {
   const native = kind === undefined ? existsSync(nativeLauncherPath) : kind === "native";
   const program = native ? [nativeLauncherPath] : [process.execPath, portableLauncherPath];
-  const argv = [...program, "--socket", socketPath, "--seccomp", seccompPath];
+  const orphan = ["--orphan-seconds", String(orphanSeconds)];
+  const argv = [...program, "--socket", socketPath, "--seccomp", seccompPath, ...orphan];
   return {
     command: { argv, socketPath, logPath: join(stateDir, "launcher.log") },
     inRange: rangeRunner(program),

@@ -80,12 +80,7 @@ export class NamespaceSubstrate implements Substrate {
     writeFileSync(filter, assembleSeccomp(guestPolicy, process.arch === "arm64" ? "arm64" : "x64"), {
       mode: 0o600,
     });
-    const launcher = chooseLauncher(
-      options.launcher,
-      join(options.socketDir, "launch"),
-      filter,
-      options.stateDir,
-    );
+    const launcher = chooseLauncher(options.launcher, join(options.socketDir, "launch"), filter, options);
     const client = await connectLauncher(launcher.command);
     const substrate = new NamespaceSubstrate(options, launcher, client);
     await substrate.#adopt();

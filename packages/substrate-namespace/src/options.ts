@@ -21,6 +21,8 @@ export interface NamespaceSubstrateOptions {
   readonly launcher?: LauncherKind;
   /** Guests prepared in advance, by default 2: a start then takes one to two milliseconds. */
   readonly spareGuests?: number;
+  /** How long guests go on without a daemon, by default 120 s; then the launcher ends them and itself. */
+  readonly orphanSeconds?: number;
   /** Further read-only folders, e.g. tools of the worker's own; each target exists in the guest's root. */
   readonly binds?: readonly { readonly source: string; readonly target: string }[];
 }

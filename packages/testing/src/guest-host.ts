@@ -15,7 +15,11 @@ import {
   type StartRequest,
 } from "@space/model";
 import { GuestConnection, type GuestProcess, type ProcessExit, type SpawnRequest } from "@space/spaced-guest";
-import { type LauncherKind, NamespaceSubstrate } from "@space/substrate-namespace";
+import {
+  type LauncherKind,
+  NamespaceSubstrate,
+  type NamespaceSubstrateOptions,
+} from "@space/substrate-namespace";
 
 const random = { bytes: (length: number): Uint8Array => randomBytes(length) };
 
@@ -143,10 +147,13 @@ export class GuestHost {
     this.#current = substrate;
   }
 
-  static async open(launcher: LauncherKind): Promise<GuestHost> {
+  static async open(
+    launcher: LauncherKind,
+    options: Pick<NamespaceSubstrateOptions, "orphanSeconds"> = {},
+  ): Promise<GuestHost> {
     const folder = mkdtempSync(join(tmpdir(), "space-guests-"));
     chmodSync(folder, 0o711);
-    return new GuestHost(folder, launcher, await openSubstrate(folder, launcher));
+    return new GuestHost(folder, launcher, await openSubstrate(folder, launcher, options));
   }
 
   get substrate(): NamespaceSubstrate {
@@ -188,8 +195,13 @@ export class GuestHost {
   }
 }
 
-function openSubstrate(folder: string, launcher: LauncherKind): Promise<NamespaceSubstrate> {
+function openSubstrate(
+  folder: string,
+  launcher: LauncherKind,
+  options: Pick<NamespaceSubstrateOptions, "orphanSeconds"> = {},
+): Promise<NamespaceSubstrate> {
   return NamespaceSubstrate.open({
+    ...options,
     stateDir: join(folder, "state"),
     socketDir: join(folder, "s"),
     controlGroup: `space-test-${process.pid}`,
