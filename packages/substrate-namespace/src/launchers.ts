@@ -7,7 +7,6 @@ import type { SubstrateAbilities } from "@space/model";
 import { nativeLauncherPath, portableLauncherPath } from "@space/spaced-guest";
 import type { LauncherCommand } from "./launcher-process.ts";
 import { type RangeRunner, rangeRunner } from "./layer-archive.ts";
-import type { NamespaceSubstrateOptions } from "./options.ts";
 
 export type LauncherKind = "native" | "portable";
 
@@ -30,7 +29,7 @@ export function chooseLauncher(
   {
     stateDir,
     orphanSeconds = defaultOrphanSeconds,
-  }: Pick<NamespaceSubstrateOptions, "stateDir" | "orphanSeconds">,
+  }: { readonly stateDir: string; readonly orphanSeconds?: number },
 ): Launcher {
   const native = kind === undefined ? existsSync(nativeLauncherPath) : kind === "native";
   const program = native ? [nativeLauncherPath] : [process.execPath, portableLauncherPath];
