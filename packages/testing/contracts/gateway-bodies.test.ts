@@ -47,7 +47,7 @@ test("R-27: a body of 64 KiB goes along with the head, one byte more waits for t
   const long = rig.fetch(post.path, { method: "POST", body: Buffer.alloc(limitBytes + 1, 1) });
   const waits = await rig.worker.operation(1);
   assert.equal(waits.head.awaitAdmission, true);
-  await new Promise((resolve) => setTimeout(resolve, 50)); // long enough for a byte to come if any would
+  await rig.settle();
   assert.equal(waits.bodyBytes, 0);
   waits.proceed();
   await waits.until(() => waits.bodyEnded);
@@ -174,7 +174,7 @@ test("an upload of 100 MB passes with bounded memory, however slowly the guest r
   more();
   const operation = await rig.worker.operation(0);
   await operation.until(() => operation.bodyBytes > 0);
-  await new Promise((resolve) => setTimeout(resolve, 200)); // the guest reads nothing: everything that can stall, stalls
+  await rig.settle(); // the guest reads nothing: everything that can stall, stalls
   const before = process.memoryUsage();
   assert.ok(
     operation.bodyBytes <= 1024 * 1024,

@@ -152,10 +152,7 @@ test("a slow WebSocket reader stops its worker, and no one else", async () => {
   for (let stalled = false; !stalled; ) {
     sent += operation.sendUntilFull(Buffer.alloc(256 * 1024), 64 * 1024 * 1024);
     const drained = operation.drained().then(() => false);
-    stalled = await Promise.race([
-      drained,
-      new Promise<true>((resolve) => setTimeout(() => resolve(true), 300)),
-    ]);
+    stalled = await Promise.race([drained, rig.settle().then(() => true)]);
   }
   assert.ok(sent < 24 * 1024 * 1024, `${sent} bytes went to a caller that reads nothing`);
   client.socket.resume();

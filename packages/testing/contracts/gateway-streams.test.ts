@@ -66,10 +66,7 @@ test("a slow reader holds up its own answer alone, and takes bounded memory", as
   for (let stalled = false; !stalled; ) {
     sent += operation.sendUntilFull(chunk, 64 * 1024 * 1024);
     const drained = operation.drained();
-    stalled = await Promise.race([
-      drained.then(() => false),
-      new Promise<true>((resolve) => setTimeout(() => resolve(true), 300)),
-    ]);
+    stalled = await Promise.race([drained.then(() => false), rig.settle().then(() => true)]);
   }
   assert.ok(sent < 24 * 1024 * 1024, `${sent} bytes went to a caller that reads nothing`);
   rig.worker.serve = (other) => other.admit(200, [], "quick");

@@ -22,6 +22,8 @@ import { FakeRouteSource, fakeSandboxId } from "./fake-route-source.ts";
 import { FakeWorker } from "./fake-worker-link.ts";
 import { VirtualClock } from "./virtual-clock.ts";
 
+const settleTurns = 50;
+
 export interface RigOptions {
   readonly limits?: Partial<GatewayLimits>;
   /** Serve HTTP/2 and HTTP/1 over TLS instead of plain HTTP/1. */
@@ -112,6 +114,14 @@ export class GatewayRig implements AsyncDisposable {
     for (const socket of this.#sockets) socket.destroy();
     this.#server.close();
     await once(this.#server, "close");
+  }
+
+  /** Lets everything under way between caller, gateway and worker arrive: many turns there and back, no length of time. */
+  async settle(): Promise<void> {
+    for (let turn = 0; turn < settleTurns; turn += 1) {
+      await Promise.all(this.worker.links.map((link) => link.ping()));
+      await new Promise((resolve) => setImmediate(resolve));
+    }
   }
 
   /** Headers by which a request on the plain port reaches the agent of the sandbox. */
