@@ -48,8 +48,8 @@ const sql = {
 type Statements = { readonly [Name in keyof typeof sql]: StatementSync };
 
 /**
- * A worker's durable memory in one SQLite file: runtime records, key bundle and its own processes. Every write is
- * synced before it returns; every read is from memory, which only this process changes. The file holds the private
+ * A worker's durable memory in one SQLite file: runtime records, key bundle and its own processes. Every write of
+ * a record or a bundle is synced before it returns; every read is from memory, which only this process changes. The file holds the private
  * keys of executions and is readable by its owner alone.
  */
 export class SqliteWorkerStore implements RuntimeRecordStore, ActivationStore {
@@ -130,12 +130,12 @@ export class SqliteWorkerStore implements RuntimeRecordStore, ActivationStore {
   }
 
   writeActivation(activation: ActivationRecord): void {
-    this.#write("activation", () => this.#statements.writeActivation.run(activationToRow(activation)));
+    this.#unsynced(() => this.#statements.writeActivation.run(activationToRow(activation)));
     this.#activations.set(activation.identity.activation.id, Object.freeze({ ...activation }));
   }
 
   continueActivation(from: ActivationId, next: ActivationRecord): void {
-    this.#attempt("activation", () => {
+    this.#unsynced(() => {
       this.#database.exec("BEGIN IMMEDIATE");
       try {
         this.#statements.removeActivation.run({ id: from });
@@ -151,7 +151,7 @@ export class SqliteWorkerStore implements RuntimeRecordStore, ActivationStore {
   }
 
   removeActivation(id: ActivationId): void {
-    this.#write("activation", () => this.#statements.removeActivation.run({ id }));
+    this.#unsynced(() => this.#statements.removeActivation.run({ id }));
     this.#activations.delete(id);
   }
 
@@ -179,6 +179,21 @@ export class SqliteWorkerStore implements RuntimeRecordStore, ActivationStore {
     const bundle = this.#database.prepare("SELECT version, token FROM key_bundle").get();
     if (bundle === undefined) return;
     this.#bundle = Object.freeze({ version: Number(bundle["version"]), token: String(bundle["token"]) });
+  }
+
+  /**
+   * Commits without waiting for the disk: an end of this process loses nothing, and an end of the host takes the
+   * processes described with it. The write-ahead log keeps the order, so the next synced write carries it along.
+   */
+  #unsynced(action: () => unknown): void {
+    this.#attempt("activation", () => {
+      this.#database.exec("PRAGMA synchronous = NORMAL");
+      try {
+        action();
+      } finally {
+        this.#database.exec("PRAGMA synchronous = FULL");
+      }
+    });
   }
 
   /** Returns the number of rows changed. */

@@ -35,8 +35,8 @@ export interface ActivationRecord {
 }
 
 /**
- * The worker's durable memory of its runtime processes. Each change is synced to disk before it returns; reads are from
- * memory. One writer process.
+ * The worker's durable memory of its runtime processes. A change survives the end of the daemon from the moment that
+ * it returns, not the end of the host, with which the processes end too; reads are from memory. One writer process.
  */
 export interface ActivationStore {
   readActivation(id: ActivationId): ActivationRecord | undefined;
