@@ -8,7 +8,7 @@ import { openSync, readFileSync, rmSync, writeSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { lockFile, replaceDescriptor } from "./portable/descriptors.ts";
+import { closeAllOnExec, lockFile, replaceDescriptor } from "./portable/descriptors.ts";
 import { writeErasedProgram } from "./portable/erased-program.ts";
 import { LaunchService } from "./portable/launch-service.ts";
 import { runInUserNamespace } from "./portable/range-command.ts";
@@ -55,6 +55,7 @@ function launch(socketPath: string, filterPath: string, orphanSeconds: number | 
 
 const [mode, base, ...command] = process.argv.slice(2);
 try {
+  closeAllOnExec();
   if (mode === "--in-user-namespace" && base !== undefined && command.length > 0) {
     await runInUserNamespace(Number(base), command);
   } else {

@@ -24,6 +24,7 @@ import {
   WatchedProcess,
 } from "../src/guest-host.ts";
 import { fileCases, guestError, treeCases } from "./guest-files.ts";
+import { pressureCases } from "./guest-pressure.ts";
 
 /** The guest protocol (PROTOCOL.md section 1), against a real guest started by one of the launchers. */
 export function guestProtocolContract(
@@ -44,6 +45,7 @@ export function guestProtocolContract(
     treeCases(run);
     processCases(run, abilities.oomScore);
     streamCases(run);
+    pressureCases(run);
     rekeyCases(() => host);
     terminalCases(run, abilities.terminals);
   });

@@ -9,6 +9,7 @@ import { checked, libc } from "./libc.ts";
 
 const pipe2 = libc.func("int pipe2(_Out_ int *ends, int flags)");
 const fcntl = libc.func("int fcntl(int fd, int command, long argument)");
+const closeRange = libc.func("long syscall(long number, uint32_t first, uint32_t last, uint32_t flags)");
 const dup2 = libc.func("int dup2(int from, int to)");
 const ioctl = libc.func("int ioctl(int fd, unsigned long request, _Inout_ uint8_t *argument)");
 const flock = libc.func("int flock(int fd, int operation)");
@@ -31,6 +32,11 @@ export function openPipe(): { readonly reader: number; readonly writer: number }
   const ends = [0, 0];
   checked(pipe2(ends, closeOnExec), "stdio");
   return { reader: ends[0] ?? 0, writer: ends[1] ?? 0 };
+}
+
+/** Nothing but standard input, output and error is passed on by an exec, whatever this process was started with. */
+export function closeAllOnExec(): void {
+  checked(closeRange(436, 3, 0xffff_ffff, 4), "descriptors");
 }
 
 /** Lets an exec pass the descriptor on. */

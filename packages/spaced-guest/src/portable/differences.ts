@@ -11,6 +11,8 @@ export const portableDifferences = {
   refusesScriptsWithoutInterpreter: false,
   /** Of every process: pid 1 is large, and must not be chosen in its place when the guest is out of memory. */
   oomScoreAdjustment: 1000,
+  /** The guest's root may make its own pid 1 the first to be killed. */
+  oomScoreOfPid1Protected: false,
   /** Memory of the guest's own limit that its pid 1 takes. */
   overheadBytes: 24 * 1024 * 1024,
   /** PREPARE and CLAIM: ERROR ENOSYS, step "prepare". */

@@ -138,12 +138,16 @@ function untilReady(child: ChildProcess, orders: Buffer, exited: Promise<number>
     channel.once("close", () => {
       clearTimeout(limit);
       if (ready) resolve();
-      else
-        void exited.then((status) =>
-          reject(status >> 8 === cgroupRefused ? new GuestError(5, "cgroup") : new GuestError(10, "died")),
-        );
+      else void exited.then((status) => reject(diedEarly(status)));
     });
     channel.once("end", () => channel.destroy());
     channel.write(orders);
   });
+}
+
+function diedEarly(status: number): GuestError {
+  if (status >> 8 === cgroupRefused) return new GuestError(5, "cgroup");
+  // The launcher's own log is the only place where more can be said.
+  process.stderr.write(`portable launcher: a start ended with wait status ${status} before it was ready\n`);
+  return new GuestError(10, "died");
 }
