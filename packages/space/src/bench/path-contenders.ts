@@ -61,7 +61,9 @@ export async function startPathContenders(folder: string, ending: Ending): Promi
     unchecked,
     guest,
     kit,
-    mustRun: () => { for (const each of parts.running) each.mustRun(); },
+    mustRun: () => {
+      for (const each of parts.running) each.mustRun();
+    },
   };
 }
 
