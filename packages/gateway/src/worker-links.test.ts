@@ -112,6 +112,7 @@ test("a link that shows no sign of life is ended, one that does is kept", async 
   const { pingEveryMs, pingWaitMs } = defaultWorkerLinkLimits;
   for (let count = 0; count < 5; count += 1) {
     bench.clock.advance(pingEveryMs);
+    await link.ping(); // answered after the sign of life that was just asked for
     await settled();
   }
   assert.equal(link.closed, false);
