@@ -8,14 +8,14 @@ import { connect, createServer, type Socket } from "node:net";
 import type { AuditSink } from "@space/model";
 import { peerCredentials, processStartTime } from "@space/platform-linux";
 import { type ConnectedGuest, createSpacedHost, type PeerEvidence } from "@space/spaced-host";
-import pino from "pino";
+import { errorLog } from "../host/error-log.ts";
 import { systemClock } from "../host/system-clock.ts";
 import { systemRandom } from "../host/system-random.ts";
 import { readDaemonNote } from "../worker/daemon-note.ts";
 import { readBridgeConfig } from "./bridge-config.ts";
 
 const config = readBridgeConfig(process.argv[2] ?? "");
-const log = pino({ base: null }, pino.destination(2));
+const log = errorLog();
 const audit: AuditSink = { record: (name, fields) => log.info({ ...fields, event: name }) };
 
 const host = createSpacedHost(

@@ -120,6 +120,7 @@ async function compose(
 ): Promise<EmbeddedSystem> {
   const keys = loadInstallationKeys(directory.control);
   const audit = auditFile(join(directory.root, "audit.jsonl"));
+  undo.push(() => audit.close());
   const store = openControlStore(directory.control, systemClock);
   undo.push(() => store.close());
   const control = await openControlPlane(
@@ -204,7 +205,7 @@ async function compose(
       await control.close();
       meshServer.close();
       store.close();
-      audit.close();
+      await audit.close();
       rmSync(directory.run, { recursive: true, force: true });
       directory.release();
     },

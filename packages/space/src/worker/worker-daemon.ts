@@ -10,8 +10,8 @@ import { chunkedArchives, DirectoryObjectStore } from "@space/object-store";
 import { SqliteWorkerStore } from "@space/store-sqlite";
 import { NamespaceSubstrate } from "@space/substrate-namespace";
 import type { createWorker, Worker } from "@space/worker";
-import pino from "pino";
 import { auditFile } from "../host/audit-file.ts";
+import { errorLog } from "../host/error-log.ts";
 import { dialMesh, type MeshMember, portOf } from "../host/mesh-sockets.ts";
 import { systemClock } from "../host/system-clock.ts";
 import { systemRandom } from "../host/system-random.ts";
@@ -24,7 +24,7 @@ import { readWorkerConfig, type WorkerConfig } from "./worker-config.ts";
 
 const redialMs = 200;
 const reserveBytes = 1024 * 1024 * 1024;
-const log = pino({ base: null }, pino.destination(2));
+const log = errorLog();
 
 /**
  * What a worker's program does. Its argument is its configuration file; its standard input ends when its supervisor
