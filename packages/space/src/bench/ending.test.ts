@@ -39,8 +39,8 @@ test("the ending happens when the work fails", async () => {
     ending.add(() => {
       ended = true;
     });
-    return Promise.reject(new Error("work"));
+    return Promise.reject(new Error("broken"));
   });
-  await assert.rejects(work, /work/);
+  await assert.rejects(work, /broken/);
   assert.equal(ended, true);
 });
