@@ -19,8 +19,6 @@ export type PortTarget = Extract<OperationTarget, { purpose: "service-port" }>;
 
 /** Longest head that a server in the guest may answer with. */
 const answerHeadLimitBytes = 64 * 1024;
-/** An upgrade's own header, which otherwise stays on its hop. */
-const upgradeHeader: ReadonlySet<string> = new Set(["upgrade"]);
 /** Dealt with on the way here. */
 const dropped: ReadonlySet<string> = new Set(["expect"]);
 
@@ -43,7 +41,7 @@ export async function servePort(context: OperationContext, target: PortTarget): 
       return relayBytes(exchange, socket);
     case "http":
     case "websocket":
-      return forwardHttp(context, socket, target.port);
+      return forwardHttp(context, socket, target);
   }
 }
 
@@ -69,9 +67,14 @@ function answerPortClosed(exchange: Exchange, sandboxId: string, port: number): 
   exchange.end();
 }
 
-function forwardHttp(context: OperationContext, socket: Duplex, port: number): Promise<void> {
+function forwardHttp(
+  context: OperationContext,
+  socket: Duplex,
+  { port, protocol }: PortTarget,
+): Promise<void> {
   const { exchange } = context;
-  const upgrading = context.header("upgrade") !== undefined;
+  // What the capability names decides (R-17); the header is of one hop, and does not come here.
+  const upgrading = protocol === "websocket";
   return new Promise((resolve, reject) => {
     const broken = (cause: unknown): void => {
       socket.destroy();
@@ -114,11 +117,9 @@ function requestOptions(
 ): RequestOptions {
   const { head, body } = context.exchange;
   const { method, path, headers: received } = head;
-  const headers = passableHeaders(
-    received,
-    upgrading ? { drop: dropped, keep: upgradeHeader } : { drop: dropped },
-  );
-  headers.push("connection", upgrading ? "Upgrade" : "close");
+  const headers = passableHeaders(received, { drop: dropped });
+  if (upgrading) headers.push("connection", "Upgrade", "upgrade", "websocket");
+  else headers.push("connection", "close");
   if (context.header("host") === undefined) headers.push("host", `localhost:${port}`);
   const unknownLength = context.header("content-length") === undefined && !body.finished;
   if (unknownLength && !upgrading) headers.push("transfer-encoding", "chunked");
@@ -133,7 +134,7 @@ function requestOptions(
 }
 
 function answerUpgrade(exchange: Exchange, response: IncomingMessage, upgraded: Duplex, first: Buffer): void {
-  exchange.begin({ status: 101, headers: passableHeaders(response.rawHeaders, { keep: upgradeHeader }) });
+  exchange.begin({ status: 101, headers: passableHeaders(response.rawHeaders) });
   if (first.length > 0) upgraded.unshift(first);
   void relayBytes(exchange, upgraded);
 }
