@@ -120,9 +120,8 @@ async function compose(
 ): Promise<EmbeddedSystem> {
   const keys = loadInstallationKeys(directory.control);
   const audit = auditFile(join(directory.root, "audit.jsonl"));
-  undo.push(() => audit.close());
   const store = openControlStore(directory.control, systemClock);
-  undo.push(() => store.close());
+  undo.push(() => Promise.all([store.close(), audit.close()]));
   const control = await openControlPlane(
     { issuer, keys, ...(options.execution && { limits: { execution: options.execution } }) },
     { ...store, clock: systemClock, random: systemRandom, audit },
