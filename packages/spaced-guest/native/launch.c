@@ -33,10 +33,12 @@ struct child {
   struct child *next;
   pid_t pid;
   uint64_t start_time;
-  enum { STARTING, PREPARING, PREPARED, RUNNING } stage;
+  enum { STARTING, PREPARING, PREPARED, RUNNING, FAILED } stage;
   int status_fd;  // its reports, until it runs; a prepared one's claim goes the other way
   uint64_t client;
   uint32_t request;
+  int32_t error;  // once it has failed: told when it has been reaped, so that its name is free by then
+  char step[28];
   char name[MAX_NAME + 1];
 };
 
@@ -231,6 +233,12 @@ static void start_bridge(struct client *c, uint32_t request, struct cursor *p) {
   host_free(&h);
 }
 
+static void note_failure(struct child *child, int32_t error, const char *step) {
+  child->stage = FAILED;
+  child->error = error;
+  snprintf(child->step, sizeof child->step, "%s", step);
+}
+
 // A child reports: zero (or a silent end, by exec) is success, otherwise errno and step.
 static void note_status(struct child *child) {
   struct {
@@ -238,7 +246,6 @@ static void note_status(struct child *child) {
     char step[28];
   } report = {0};
   ssize_t n = read(child->status_fd, &report, sizeof report);
-  struct client *c = find_client(child->client);
   bool prepared = child->stage == PREPARING && n > 0 && report.error == 0;
   child->stage = prepared ? PREPARED : RUNNING;
   if (!prepared) {
@@ -246,13 +253,13 @@ static void note_status(struct child *child) {
     child->status_fd = -1;
   }
   report.step[sizeof report.step - 1] = 0;
-  if (n >= (ssize_t)sizeof report.error && report.error != 0) return answer_failed(c, child->request, report.error, report.step);
+  if (n >= (ssize_t)sizeof report.error && report.error != 0) return note_failure(child, report.error, report.step);
   // A silent end is an exec, or a death before it (out of memory, say).
   char path[64];
   snprintf(path, sizeof path, "/proc/%d/exe", child->pid);
   char exe;
-  if (n <= 0 && readlink(path, &exe, 1) < 0) return answer_failed(c, child->request, ECHILD, "died");
-  answer_started(c, child);
+  if (n <= 0 && readlink(path, &exe, 1) < 0) return note_failure(child, ECHILD, "died");
+  answer_started(find_client(child->client), child);
 }
 
 // Gives a prepared guest its identity and its socket, which only this side of its walls can bind.
@@ -319,7 +326,8 @@ static void reaped(pid_t pid, int status) {
   nchildren--;
   if (child->stage == STARTING || child->stage == PREPARING) note_status(child);
   else if (child->status_fd >= 0) close(child->status_fd);
-  for (int i = 0; i < MAX_CLIENTS; i++) {
+  if (child->stage == FAILED) answer_failed(find_client(child->client), child->request, child->error, child->step);
+  for (int i = 0; i < MAX_CLIENTS && child->stage != FAILED; i++) {
     if (clients[i].fd < 0) continue;
     out_begin(&clients[i].out, L_EXITED);
     put_string(&clients[i].out, child->name);
@@ -348,6 +356,7 @@ static void reap_all(void) {
 
 static void handle(struct client *c, uint8_t type, struct cursor *payload) {
   uint32_t request = take_u32(payload);
+  if (payload->bad) return drop_client(c);
   switch (type) {
     case L_START: return start(c, request, payload, false);
     case L_PREPARE: return start(c, request, payload, true);

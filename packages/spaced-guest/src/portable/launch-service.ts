@@ -169,11 +169,16 @@ export class LaunchService {
     child.launched = launched;
     void launched.exited.then((status) => {
       forget();
-      this.#tellExit(name, launched.pid, status);
+      if (child.running) this.#tellExit(name, launched.pid, status);
     });
     if (child.cancelled) launched.child.kill("SIGKILL");
-    await launched.ready;
-    if (child.cancelled) throw new GuestError(errnoCancelled, "killed");
+    try {
+      await launched.ready;
+      if (child.cancelled) throw new GuestError(errnoCancelled, "killed");
+    } catch (error) {
+      await launched.exited; // its name is free again when the caller learns of it
+      throw error;
+    }
     child.running = true;
     await client.started(requestId, launched.pid, launched.startTime);
   }
