@@ -4,5 +4,4 @@
 export type { LauncherKind } from "./launchers.ts";
 export { NamespaceSubstrate } from "./namespace-substrate.ts";
 export type { NamespaceSubstrateOptions } from "./options.ts";
-export { assembleSeccomp } from "./seccomp-bpf.ts";
-export { guestPolicy, highestKnownSyscall, type SyscallRule } from "./seccomp-policy.ts";
+export { seccompProgram } from "./seccomp-bpf.ts";

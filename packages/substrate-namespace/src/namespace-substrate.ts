@@ -30,8 +30,7 @@ import { chooseLauncher, type Launcher } from "./launchers.ts";
 import { archiveLayer, restoreLayer } from "./layer-archive.ts";
 import { activations, asActivation } from "./listed-activations.ts";
 import type { NamespaceSubstrateOptions } from "./options.ts";
-import { assembleSeccomp } from "./seccomp-bpf.ts";
-import { guestPolicy } from "./seccomp-policy.ts";
+import { seccompProgram } from "./seccomp-bpf.ts";
 import { buildSkeleton } from "./skeleton.ts";
 import { type SpareGuest, SpareGuests } from "./spare-guests.ts";
 import { UidRanges } from "./uid-ranges.ts";
@@ -77,9 +76,7 @@ export class NamespaceSubstrate implements Substrate {
     mkdirSync(options.socketDir, { recursive: true, mode: 0o711 });
     mkdirSync(join(options.stateDir, "mount-point"), { recursive: true, mode: 0o700 });
     const filter = join(options.stateDir, "seccomp.bpf");
-    writeFileSync(filter, assembleSeccomp(guestPolicy, process.arch === "arm64" ? "arm64" : "x64"), {
-      mode: 0o600,
-    });
+    writeFileSync(filter, seccompProgram(), { mode: 0o600 });
     const launcher = chooseLauncher(options.launcher, join(options.socketDir, "launch"), filter, options);
     const client = await connectLauncher(launcher.command);
     const substrate = new NamespaceSubstrate(options, launcher, client);

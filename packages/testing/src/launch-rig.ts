@@ -15,7 +15,7 @@ import {
   portableLauncherPath,
   type StartRecord,
 } from "@space/spaced-guest";
-import { assembleSeccomp, guestPolicy, type LauncherKind } from "@space/substrate-namespace";
+import { type LauncherKind, seccompProgram } from "@space/substrate-namespace";
 
 const folders = ["usr", "proc", "dev", "tmp", "etc", "run"];
 const links = ["bin", "lib", "lib64", "sbin"];
@@ -43,7 +43,7 @@ export class LaunchRig {
     for (const name of folders) mkdirSync(join(folder, "lower", name), { recursive: true });
     for (const name of links) symlinkSync(join("usr", name), join(folder, "lower", name));
     const filter = join(folder, "filter");
-    writeFileSync(filter, assembleSeccomp(guestPolicy, process.arch === "arm64" ? "arm64" : "x64"));
+    writeFileSync(filter, seccompProgram());
     const [program = "", ...first] =
       kind === "native" ? [nativeLauncherPath] : [process.execPath, portableLauncherPath];
     const socketPath = join(folder, "launch");
