@@ -121,7 +121,7 @@ async function compose(
   const keys = loadInstallationKeys(directory.control);
   const audit = auditFile(join(directory.root, "audit.jsonl"));
   const store = openControlStore(directory.control, systemClock);
-  undo.push(() => Promise.all([store.close(), audit.close()]));
+  undo.push(() => audit.close().then(() => store.close()));
   const control = await openControlPlane(
     { issuer, keys, ...(options.execution && { limits: { execution: options.execution } }) },
     { ...store, clock: systemClock, random: systemRandom, audit },
