@@ -16,7 +16,7 @@ import { ensurePython } from "../host/python.ts";
 export async function demo(args: readonly string[]): Promise<number> {
   const { json } = parseDemoArgs(args);
   await requireHost("the demo starts real sandboxes");
-  await ensurePython();
+  await ensurePython("the demo's job in the sandbox is a Python program");
   const write = json ? undefined : (text: string): void => void process.stdout.write(text);
   const narrator = createNarrator(write, {
     colour: process.stdout.isTTY && process.env["NO_COLOR"] === undefined,

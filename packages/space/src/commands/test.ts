@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { UsageError } from "../failure.ts";
 import { requireHost } from "../host/host-fitness.ts";
+import { ensurePython } from "../host/python.ts";
 import { checkout } from "../product.ts";
 
 interface Counts {
@@ -19,6 +20,7 @@ interface Counts {
 export async function test(args: readonly string[]): Promise<number> {
   if (args.some((arg) => arg.startsWith("-"))) throw new UsageError("usage: ./space test [FILE...]");
   await requireHost("the tests start real sandboxes");
+  await ensurePython("guests in the tests run Python programs");
   const failed: string[] = [];
   if (args.length === 0) {
     for (const check of ["format:check", "lint", "types", "boundaries"]) {

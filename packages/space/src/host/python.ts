@@ -4,12 +4,8 @@
 import { ensureDebianPackages } from "@space/platform-linux";
 import { thisHost } from "./host-fitness.ts";
 
-/** Guests see the host's `/usr`: the demo's Python job needs the host to have python3. Installs it where that needs no question. */
-export async function ensurePython(): Promise<void> {
+/** Guests see the host's `/usr`: a Python program in a guest needs the host to have python3. Installs it where that needs no question. */
+export async function ensurePython(reason: string): Promise<void> {
   if (thisHost.program("python3") !== undefined) return;
-  await ensureDebianPackages(
-    [{ name: "python3", command: "python3" }],
-    "the demo's job in the sandbox is a Python program",
-    AbortSignal.timeout(300_000),
-  );
+  await ensureDebianPackages([{ name: "python3", command: "python3" }], reason, AbortSignal.timeout(300_000));
 }
