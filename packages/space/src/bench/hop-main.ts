@@ -4,39 +4,27 @@
 // Entry point of one plain Node proxy hop, with or without the real check in front of it.
 
 import { Agent, createServer, type IncomingMessage, request, type ServerResponse } from "node:http";
-import { admit, CapabilityVerifier, certificateDigest, importPublicKey, KeyRing } from "@space/capability";
-import { newWorkerId, parseIdentity, type RuntimeRecord, type SandboxId } from "@space/model";
+import { newWorkerId } from "@space/model";
 import { SqliteWorkerStore } from "@space/store-sqlite";
 import * as v from "valibot";
 import { portOf } from "../host/mesh-sockets.ts";
-import { systemClock } from "../host/system-clock.ts";
 import { systemRandom } from "../host/system-random.ts";
 import { serveBenchmark } from "./bench-child.ts";
+import { CapabilityCheck, checkFactsSchema, recordOf } from "./capability-check.ts";
 
 const configSchema = v.strictObject({
   /** Sockets of the agents; one port is opened before each. */
   agents: v.array(v.string()),
   /** Null: nothing is checked, and no capability is asked for. */
-  check: v.nullable(
-    v.strictObject({
-      bundle: v.string(),
-      rootKey: v.string(),
-      certificate: v.string(),
-      identity: v.unknown(),
-      presenter: v.string(),
-      store: v.string(),
-    }),
-  ),
+  check: v.nullable(v.strictObject({ facts: checkFactsSchema, store: v.string() })),
 });
-
-type Check = NonNullable<v.InferOutput<typeof configSchema>["check"]>;
 
 /** Whether a request may pass, by its capability. */
 type Admits = (capability: string) => boolean;
 
 serveBenchmark(async (given) => {
   const { agents, check } = v.parse(configSchema, given);
-  const admits = check === null ? undefined : checkAgainst(check);
+  const admits = check === null ? undefined : openCheck(check);
   const ports: number[] = [];
   for (const agent of agents) ports.push(await open(agent, admits));
   return {
@@ -47,28 +35,12 @@ serveBenchmark(async (given) => {
   };
 });
 
-/** The worker's own check: bytes, then time, presenter, access and identity against a record of its own durable store. */
-function checkAgainst({ bundle, rootKey, certificate, identity, presenter, store }: Check): Admits {
+/** The check against a record in a durable store, as a worker's is. */
+function openCheck({ facts, store }: NonNullable<v.InferOutput<typeof configSchema>["check"]>): Admits {
   const records = new SqliteWorkerStore(store, () => newWorkerId(systemRandom));
-  const record: RuntimeRecord = {
-    identity: parseIdentity(identity),
-    state: "installed",
-    certificate,
-    certificateDigest: certificateDigest(certificate),
-    epoch: 1n,
-    hostBootId: "bench",
-    evidence: "{}",
-  };
-  records.replace(undefined, record);
-  const target: SandboxId = record.identity.sandboxId;
-  const verifier = new CapabilityVerifier({ keys: KeyRing.fromBundle(bundle, importPublicKey(rootKey)) });
-  return (token) => {
-    const verification = verifier.verify(token);
-    const nowMs = systemClock.wallMs();
-    const needed = { purpose: "control", scope: "files:read" } as const;
-    const verdict = admit({ verification, target, record: records.read(target), presenter, needed, nowMs });
-    return verdict.kind === "match";
-  };
+  records.replace(undefined, recordOf(facts));
+  const check = new CapabilityCheck(facts, (sandboxId) => records.read(sandboxId));
+  return (token) => check.admits(token);
 }
 
 async function open(socketPath: string, admits: Admits | undefined): Promise<number> {

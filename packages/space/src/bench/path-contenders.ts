@@ -92,72 +92,96 @@ async function plainContenders(
 ): Promise<readonly Contender[]> {
   const { folder, ending, running } = parts;
   const socket = join(folder, "agent");
-  const agent = await BenchProcess.start({
-    name: "agent",
-    entry: "agent-main.ts",
-    config: agentConfig(guest, socket),
-    folder,
-  });
+  const config = agentConfig(guest, socket);
+  const agent = await BenchProcess.start({ name: "agent", entry: "agent-main.ts", config, folder });
   ending.add(() => agent.process.stop());
   const files = await Nginx.files(folder);
   ending.add(() => files.nginx.stop());
-  const proxy = await Nginx.proxy(folder, [socket, files.socket]);
+  const sockets = [socket, files.socket];
+  const proxy = await Nginx.proxy(folder, sockets);
   ending.add(() => proxy.nginx.stop());
   running.push(agent.process, files.nginx, proxy.nginx);
-
-  const behind = { agent: [agent.process.pid], guest: [guest.evidence.guest.pid] };
-  const fixed = (name: string, what: string, port: unknown, processes: Contender["processes"]): Contender => {
-    const target = { url: `http://127.0.0.1:${String(port)}${servedFileUrlPath}`, headers: {} };
-    return { name, what, target: () => target, processes };
+  const hops: Hops = {
+    nginx: { pid: proxy.nginx.workerPid, ports: proxy.ports },
+    plain: await startHop(parts, sockets, null),
+    known: await startHop(parts, sockets, kit.checkConfig(folder, "known")),
+    fresh: await startHop(parts, sockets, kit.checkConfig(folder, "fresh")),
   };
-  const nginx = [proxy.nginx.workerPid];
-  const hop = await startHop(parts, [socket, files.socket], null);
-  const tokens = new HopTokens(kit);
-  const known = await startHop(parts, [socket, files.socket], kit.checkConfig(folder, "known"));
-  const fresh = await startHop(parts, [socket, files.socket], kit.checkConfig(folder, "fresh"));
-  const withTokens = (
-    base: Contender,
-    values: (seconds: number) => Promise<readonly string[]>,
-  ): Contender => ({
+  const tokens = new HopTokens(kit, hops.known.process);
+  const behind = { agent: [agent.process.pid], guest: [guest.evidence.guest.pid] };
+  return [
+    fixed({
+      name: "agent",
+      what: "the agent itself, without a proxy",
+      port: Number(agent.ready),
+      processes: behind,
+    }),
+    ...hopsBefore({ at: 0, suffix: "", what: "before the same agent", processes: behind }, hops, tokens),
+    ...hopsBefore(
+      { at: 1, suffix: "-files", what: "before an nginx that has the file", processes: {} },
+      hops,
+      tokens,
+    ),
+  ];
+}
+
+interface Hop {
+  readonly pid: number;
+  /** One before each backend. */
+  readonly ports: readonly number[];
+}
+
+interface Hops {
+  readonly nginx: Hop;
+  readonly plain: Hop;
+  readonly known: Hop & { readonly process: BenchProcess };
+  readonly fresh: Hop;
+}
+
+interface Backend {
+  readonly at: number;
+  readonly suffix: string;
+  readonly what: string;
+  readonly processes: Contender["processes"];
+}
+
+/** The four hops before one backend. */
+function hopsBefore(backend: Backend, hops: Hops, tokens: HopTokens): readonly Contender[] {
+  const hop = (name: string, what: string, { pid, ports }: Hop): Contender =>
+    fixed({
+      name: `${name}${backend.suffix}`,
+      what: `${what} ${backend.what}`,
+      port: ports[backend.at] ?? 0,
+      processes: { proxy: [pid], ...backend.processes },
+    });
+  const known = hop("node-checked", "the Node proxy with the real check and tokens used again", hops.known);
+  const fresh = hop("node-checked-fresh", "the same with every token new", hops.fresh);
+  return [
+    hop("nginx", "nginx as a plain proxy", hops.nginx),
+    hop("node", "a plain Node proxy", hops.plain),
+    presenting(known, () => tokens.known()),
+    presenting(fresh, (seconds) => Promise.resolve(tokens.fresh(freshTokensPerSecond * seconds))),
+  ];
+}
+
+interface FixedContender extends Omit<Contender, "target"> {
+  readonly port: number;
+}
+
+function fixed({ port, ...about }: FixedContender): Contender {
+  const target = { url: `http://127.0.0.1:${port}${servedFileUrlPath}`, headers: {} };
+  return { ...about, target: () => target };
+}
+
+/** The contender whose requests show capabilities. */
+function presenting(base: Contender, values: (seconds: number) => Promise<readonly string[]>): Contender {
+  return {
     ...base,
-    target: async (seconds) => ({
-      ...(await base.target(seconds)),
-      rotated: { header: "X-Capability", values: await values(seconds) },
-    }),
-  });
-  const perBackend = [
-    { at: 0, suffix: "", before: "before the same agent", processes: behind },
-    { at: 1, suffix: "-files", before: "before an nginx that has the file", processes: {} },
-  ].flatMap(({ at, suffix, before, processes }) => [
-    fixed(`nginx${suffix}`, `nginx as a plain proxy ${before}`, proxy.ports[at], {
-      proxy: nginx,
-      ...processes,
-    }),
-    fixed(`node${suffix}`, `a plain Node proxy ${before}`, hop.ports[at], {
-      proxy: [hop.process.pid],
-      ...processes,
-    }),
-    withTokens(
-      fixed(
-        `node-checked${suffix}`,
-        `the Node proxy with the real check ${before}, tokens used again`,
-        known.ports[at],
-        {
-          proxy: [known.process.pid],
-          ...processes,
-        },
-      ),
-      () => tokens.known(known.process),
-    ),
-    withTokens(
-      fixed(`node-checked-fresh${suffix}`, `the same ${before}, every token new`, fresh.ports[at], {
-        proxy: [fresh.process.pid],
-        ...processes,
-      }),
-      (seconds) => Promise.resolve(kit.issue(freshTokensPerSecond * seconds)),
-    ),
-  ]);
-  return [fixed("agent", "the agent itself, without a proxy", agent.ready, behind), ...perBackend];
+    target: async (seconds) => {
+      const rotated = { header: "X-Capability", values: await values(seconds) };
+      return { ...(await base.target(seconds)), rotated };
+    },
+  };
 }
 
 function agentConfig(guest: BenchGuest, listen: string) {
@@ -183,23 +207,30 @@ async function startHop({ folder, ending, running }: Parts, agents: readonly str
   });
   ending.add(() => process.stop());
   running.push(process);
-  return { process, ports: v.parse(portsSchema, ready) };
+  return { process, pid: process.pid, ports: v.parse(portsSchema, ready) };
 }
 
-/** Tokens that the hop has verified before they are measured. */
+/** Capabilities for the hops with the check. */
 class HopTokens {
   readonly #kit: CapabilityKit;
+  readonly #hop: BenchProcess;
   #shown: readonly string[] | undefined;
 
-  constructor(kit: CapabilityKit) {
+  constructor(kit: CapabilityKit, hop: BenchProcess) {
     this.#kit = kit;
+    this.#hop = hop;
   }
 
-  async known(hop: BenchProcess): Promise<readonly string[]> {
-    const { tokens } = this.#kit.reused();
-    if (tokens !== this.#shown) await hop.ask(tokens);
+  /** Those that the hop has verified before they are measured. */
+  async known(): Promise<readonly string[]> {
+    const tokens = this.#kit.reused();
+    if (tokens !== this.#shown) await this.#hop.ask(tokens);
     this.#shown = tokens;
     return tokens;
+  }
+
+  fresh(count: number): readonly string[] {
+    return this.#kit.issue(count);
   }
 }
 

@@ -21,7 +21,7 @@ export interface Timing {
 export interface StartReport {
   readonly bench: "start";
   readonly machine: MachineFacts;
-  readonly samplesWhileBusy: string;
+  readonly gate: QuietGate["counts"];
   /** From the request to create to the result of the first command, `/bin/true`. */
   readonly createToFirstResult: { readonly one: Timing; readonly fourAtATime: Timing };
   /** The request to create alone. */
@@ -92,7 +92,7 @@ export function benchStart(quick: boolean, progress: (line: string) => void): Pr
     return {
       bench: "start",
       machine: machineFacts(),
-      samplesWhileBusy: `${gate.counts.loud} of ${gate.counts.passed}`,
+      gate: gate.counts,
       ...timings(starts),
       sustained,
       idle,

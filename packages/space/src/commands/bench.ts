@@ -2,8 +2,9 @@
 // Copyright 2026 The SPACE authors
 
 import { parseArgs } from "node:util";
-import { benchPath } from "../bench/path-run.ts";
-import { tellPath, tellStart } from "../bench/report.ts";
+import { benchPath } from "../bench/path-bench.ts";
+import { differences, summarise, tellPath } from "../bench/path-report.ts";
+import { tellStart } from "../bench/start-report.ts";
 import { benchStart } from "../bench/start-run.ts";
 import { UsageError } from "../failure.ts";
 import { requireHost } from "../host/host-fitness.ts";
@@ -24,8 +25,14 @@ export async function bench(args: readonly string[]): Promise<number> {
   await requireHost("the benchmark starts real sandboxes");
   const progress = (line: string): void => void process.stderr.write(`${line}\n`);
   const report = await (what === "path" ? benchPath(quick, progress) : benchStart(quick, progress));
-  const text = report.bench === "path" ? tellPath(report) : tellStart(report);
-  process.stdout.write(json ? `${JSON.stringify(report, undefined, 1)}\n` : text);
+  if (report.bench === "start") return print(json, report, () => tellStart(report));
+  const { samples, ...rest } = report;
+  const summaries = { summary: summarise(samples), verificationCost: differences(samples) };
+  return print(json, { ...rest, ...summaries, samples }, () => tellPath(report));
+}
+
+function print(json: boolean, document: object, text: () => string): number {
+  process.stdout.write(json ? `${JSON.stringify(document, undefined, 1)}\n` : text());
   return 0;
 }
 

@@ -21,6 +21,7 @@ import {
 } from "@space/model";
 import { systemClock } from "../../host/system-clock.ts";
 import { systemRandom } from "../../host/system-random.ts";
+import type { CheckFacts } from "../capability-check.ts";
 
 /** Reused tokens are signed anew before a sample that begins with less life than this left in them. */
 const freshForMs = 60_000;
@@ -32,7 +33,8 @@ export class CapabilityKit {
   readonly #issuer: CapabilityIssuer;
   readonly #identity: ExecutionIdentity;
   readonly #presenter = createHash("sha256").update("bench presenter").digest("base64url");
-  readonly #config: Readonly<Record<string, unknown>>;
+  /** What a verifier must know. */
+  readonly facts: CheckFacts;
   #reused: { readonly tokens: readonly string[]; readonly issuedAtMs: number } | undefined;
 
   constructor() {
@@ -53,7 +55,7 @@ export class CapabilityKit {
     });
     const issuedAtSeconds = Math.floor(systemClock.wallMs() / 1000);
     const keys = [{ kid: signing.kid, publicKey: publicKeyText(signing.publicKey) }];
-    this.#config = {
+    this.facts = {
       bundle: signKeyBundle(root, { version: 1, keys, issuedAtSeconds }),
       rootKey: publicKeyText(root.publicKey),
       certificate: signCertificate(signing, {
@@ -70,8 +72,8 @@ export class CapabilityKit {
   }
 
   /** For one hop, which keeps its own store in the folder. */
-  checkConfig(folder: string, name: string): Readonly<Record<string, unknown>> {
-    return { ...this.#config, store: join(folder, `${name}.db`) };
+  checkConfig(folder: string, name: string): { readonly facts: CheckFacts; readonly store: string } {
+    return { facts: this.facts, store: join(folder, `${name}.db`) };
   }
 
   /** Signs as many new capabilities. */
@@ -85,12 +87,12 @@ export class CapabilityKit {
     return Array.from({ length: count }, () => this.#issuer.issue(request).token);
   }
 
-  /** The same ones again, as long as they live long enough. `renewed`: they have not been shown to anybody. */
-  reused(): { readonly tokens: readonly string[]; readonly issuedAtMs: number } {
+  /** The same ones again, as long as they live long enough. */
+  reused(): readonly string[] {
     const nowMs = systemClock.monotonicMs();
     if (this.#reused === undefined || nowMs - this.#reused.issuedAtMs > freshForMs) {
       this.#reused = { tokens: this.issue(reusedTokens), issuedAtMs: nowMs };
     }
-    return this.#reused;
+    return this.#reused.tokens;
   }
 }

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import { goalTable, runText, table } from "./report.ts";
+import type { StartReport, Timing } from "./start-run.ts";
+
+/** The report of `bench start` for a person. */
+export function tellStart(report: StartReport): string {
+  const { createToFirstResult, create, coldGuest, bwrap, sustained, idle } = report;
+  const row = (name: string, { count, p50Ms, p99Ms }: Timing): string[] => [
+    name,
+    String(count),
+    p50Ms.toFixed(2),
+    p99Ms.toFixed(2),
+  ];
+  return [
+    runText(report),
+    table(
+      ["what", "n", "p50 ms", "p99 ms"],
+      [
+        row("create to first result", createToFirstResult.one),
+        row("the same, 4 at a time", createToFirstResult.fourAtATime),
+        row("create", create),
+        row("guest, started cold", coldGuest),
+        row("bwrap and true", bwrap),
+      ],
+    ),
+    `${sustained.executionsPerSecond} executions a second created, used and killed over ${sustained.seconds} s (${sustained.cpuSecondsPerExecution} CPU seconds each); bwrap: ${sustained.bwrapPerSecond} starts a second`,
+    `an idle sandbox: ${kibibytes(idle.guestPssBytes)} for its pid 1, ${kibibytes(idle.addedPssBytes)} in all (of ${idle.sandboxes}); an idle Node process: ${kibibytes(idle.nodePssBytes)}`,
+    "",
+    goalTable(report.goals),
+  ].join("\n");
+}
+
+const kibibytes = (bytes: number): string => `${Math.round(bytes / 1024)} KiB`;
