@@ -114,19 +114,19 @@ test("a bad body is 400 and names the field", { skip }, async () => {
 test("a guest's agent answers nobody without the sandbox's own token", { skip }, async () => {
   const path = `/files?path=${encodeURIComponent("/home/user/secret.txt")}&username=user`;
   const theirs = await Sandbox.create("base", { ...rig.client(other), timeoutMs: 60_000 });
-  const tokens = [undefined, "", "wrong", await tokenOf(theirs.sandboxId, other)];
+  const tokens = [undefined, "", "wrong", await rig.accessToken(theirs.sandboxId, other)];
   for (const token of tokens) {
     const answer = await call(path, { headers: toGuest(sandbox.sandboxId, token) });
     assert.equal(answer.status, 401, String(token));
     assert.ok(!answer.text.includes("secret.txt") && !answer.text.includes('"secret"'));
   }
-  const mine = await tokenOf(sandbox.sandboxId, rig.system.apiKey);
+  const mine = await rig.accessToken(sandbox.sandboxId);
   assert.equal((await call(path, { headers: toGuest(sandbox.sandboxId, mine) })).text, "secret");
   await theirs.kill();
 });
 
 test("the agent's own control routes and unknown operations do not exist outside", { skip }, async () => {
-  const token = await tokenOf(sandbox.sandboxId, rig.system.apiKey);
+  const token = await rig.accessToken(sandbox.sandboxId);
   for (const path of ["/init", "/freeze", "/process.Process/Nothing", "//files", "/files/", "/%66iles"]) {
     const answer = await call(path, {
       method: "POST",
@@ -149,7 +149,7 @@ test("bodies and heads have limits", { skip }, async () => {
 
 test("a sandbox that is no more answers 502 as E2B's clients expect", { skip }, async () => {
   const gone = await Sandbox.create("base", { ...rig.client(), timeoutMs: 60_000 });
-  const token = await tokenOf(gone.sandboxId, rig.system.apiKey);
+  const token = await rig.accessToken(gone.sandboxId);
   await gone.kill();
   const answer = await call("/health", { headers: toGuest(gone.sandboxId, token) });
   assert.equal(answer.status, 502);
@@ -159,16 +159,6 @@ test("a sandbox that is no more answers 502 as E2B's clients expect", { skip }, 
     code: 502,
   });
 });
-
-async function tokenOf(id: string, key: Secret<string>): Promise<string> {
-  const { text } = await call(`/v2/sandboxes/${id}/connect`, {
-    method: "POST",
-    headers: asTenant(key),
-    body: "{}",
-  });
-  const { envdAccessToken } = JSON.parse(text) as { envdAccessToken: string }; // cast: our own API's answer
-  return envdAccessToken;
-}
 
 /** `fetch` refuses to send such a head. */
 function rawStatus(headers: Readonly<Record<string, string>>): Promise<number> {

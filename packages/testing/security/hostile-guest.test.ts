@@ -188,16 +188,10 @@ function envelope(message: unknown): Buffer {
   return Buffer.concat([head, text]);
 }
 
-async function routing(sandbox: Sandbox): Promise<Record<string, string>> {
-  const answer = await fetch(`${rig.system.apiUrl}/v2/sandboxes/${sandbox.sandboxId}/connect`, {
-    method: "POST",
-    headers: { "x-api-key": rig.system.apiKey.reveal(), "content-type": "application/json" },
-    body: "{}",
-  });
-  const { envdAccessToken } = (await answer.json()) as { envdAccessToken: string }; // cast: our own API's answer
+async function routing({ sandboxId }: Sandbox): Promise<Record<string, string>> {
   return {
-    "e2b-sandbox-id": sandbox.sandboxId,
+    "e2b-sandbox-id": sandboxId,
     "e2b-sandbox-port": "49983",
-    "x-access-token": envdAccessToken,
+    "x-access-token": await rig.accessToken(sandboxId),
   };
 }

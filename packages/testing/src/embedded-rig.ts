@@ -18,6 +18,8 @@ export interface ClientOptions {
 export interface EmbeddedRig {
   readonly system: EmbeddedSystem;
   client(apiKey?: Secret<string>): ClientOptions;
+  /** The sandbox's own token, as its owner is told when connecting. */
+  accessToken(sandboxId: string, apiKey?: Secret<string>): Promise<string>;
   end(): Promise<void>;
 }
 
@@ -43,6 +45,15 @@ export async function startRig(options: Partial<EmbeddedOptions> = {}): Promise<
       apiKey: apiKey.reveal(),
       domain: system.domain,
     }),
+    async accessToken(sandboxId, apiKey = system.apiKey) {
+      const answer = await fetch(`${system.apiUrl}/v2/sandboxes/${sandboxId}/connect`, {
+        method: "POST",
+        headers: { "x-api-key": apiKey.reveal(), "content-type": "application/json" },
+        body: "{}",
+      });
+      const { envdAccessToken } = (await answer.json()) as { envdAccessToken: string }; // cast: our own API's answer
+      return envdAccessToken;
+    },
     async end() {
       await system.stop();
       rmSync(data, { recursive: true, force: true });

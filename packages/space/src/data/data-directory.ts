@@ -5,6 +5,7 @@ import { createHash } from "node:crypto";
 import { linkSync, mkdirSync, readFileSync, realpathSync, rmdirSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { SpaceError } from "@space/model";
+import { processStartTime } from "@space/platform-linux";
 
 /** Where an installation keeps everything. Made with mode 0700; a second process on it is refused. */
 export interface DataDirectory {
@@ -48,17 +49,10 @@ export function openDataDirectory(path: string): DataDirectory {
   return directory;
 }
 
-/** A process by pid and start time, so that a reused pid is not taken for the holder (incident 23). */
-function startTimeOf(pid: number): string | undefined {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
-    return stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19];
-  } catch {
-    return undefined; // no such process: that is the answer
-  }
-}
-
-/** Takes the lock by linking a complete file into place: it is never seen half-written. */
+/**
+ * Takes the lock by linking a complete file into place: it is never seen half-written. The holder is named by pid and
+ * start time, so that a reused pid is not taken for it (incident 23).
+ */
 function hold(lock: string): void {
   const mine = `${lock}.${process.pid}`;
   writeFileSync(mine, ownLine(), { mode: 0o600 });
@@ -67,7 +61,8 @@ function hold(lock: string): void {
       if (linked(mine, lock)) return;
       const [pid, startTime = ""] = readFileSync(lock, "utf8").trim().split(" ");
       // Without a start time nobody holds it: a power cut can leave the file empty.
-      if (startTimeOf(Number(pid)) === startTime) throw new SpaceError("data/in-use", { pid: Number(pid) });
+      if (processStartTime(Number(pid)) === startTime)
+        throw new SpaceError("data/in-use", { pid: Number(pid) });
       rmSync(lock, { force: true }); // its holder is gone
     }
     throw new SpaceError("data/in-use", { pid: 0 });
@@ -77,7 +72,7 @@ function hold(lock: string): void {
 }
 
 function ownLine(): string {
-  return `${process.pid} ${startTimeOf(process.pid)}\n`;
+  return `${process.pid} ${processStartTime(process.pid)}\n`;
 }
 
 /** Only what is this process's own: the database may have been held by somebody who took the same stale lock. */
