@@ -3,7 +3,7 @@
 
 import { randomBytes } from "node:crypto";
 import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { exportSigningKey, importSigningKey, newSigningKey, type SigningKey } from "@space/capability";
 import type { InstallationKeys } from "@space/control-plane";
 import { Secret } from "@space/model";
@@ -38,4 +38,15 @@ export function writeDurably(path: string, bytes: Uint8Array): void {
     closeSync(file);
   }
   renameSync(temporary, path);
+  syncDirectory(dirname(path));
+}
+
+/** Without it a power cut could take the new name back: a key would be made again, and what it signed be lost. */
+function syncDirectory(path: string): void {
+  const directory = openSync(path, "r");
+  try {
+    fsyncSync(directory);
+  } finally {
+    closeSync(directory);
+  }
 }
