@@ -8,9 +8,13 @@ import { once } from "node:events";
 import { type ClientRequest, type IncomingMessage, request } from "node:http";
 import { connect } from "node:net";
 import { test } from "node:test";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { fakeIdentity, fakeSandboxId } from "../src/fake-route-source.ts";
 import { GatewayRig } from "../src/gateway-rig.ts";
 
+setFlagsFromString("--expose-gc");
+const collect: unknown = runInNewContext("gc");
 const limitBytes = 64 * 1024;
 const post = { method: "POST", path: "/files?path=a" };
 
@@ -153,6 +157,14 @@ test("a client that asks before it sends and is refused is never told to go on",
   sent.destroy();
 });
 
+/** Memory that is in use, not what a collection would free: when that is collected is the engine's business. */
+function heldBytes(): number {
+  assert.ok(typeof collect === "function");
+  collect();
+  const { arrayBuffers, heapUsed } = process.memoryUsage();
+  return arrayBuffers + heapUsed;
+}
+
 test("an upload of 100 MB passes with bounded memory, however slowly the guest reads", async () => {
   await using rig = await GatewayRig.start();
   const totalBytes = 100 * 1024 * 1024;
@@ -175,7 +187,7 @@ test("an upload of 100 MB passes with bounded memory, however slowly the guest r
   const operation = await rig.worker.operation(0);
   await operation.until(() => operation.bodyBytes > 0);
   await rig.settle(); // the guest reads nothing: everything that can stall, stalls
-  const before = process.memoryUsage();
+  const before = heldBytes();
   assert.ok(
     operation.bodyBytes <= 1024 * 1024,
     `${operation.bodyBytes} bytes were sent to a guest that reads nothing`,
@@ -183,16 +195,18 @@ test("an upload of 100 MB passes with bounded memory, however slowly the guest r
   assert.ok(written < 40 * 1024 * 1024, `${written} bytes were taken from the caller`);
   operation.readOn();
   let peak = 0;
+  let looks = 0;
   const watch = setInterval(() => {
-    const { arrayBuffers, heapUsed } = process.memoryUsage();
-    peak = Math.max(peak, arrayBuffers + heapUsed - before.arrayBuffers - before.heapUsed);
+    looks += 1;
+    peak = Math.max(peak, heldBytes() - before);
   }, 5);
   await operation.until(() => operation.bodyEnded);
   clearInterval(watch);
   operation.admit(200, [], "");
   assert.equal((await answerTo(sent)).statusCode, 200);
   assert.equal(operation.bodyBytes, totalBytes);
-  assert.ok(peak < 80 * 1024 * 1024, `${peak} bytes more at the peak`);
+  assert.ok(looks > 0, "memory was looked at while the body passed");
+  assert.ok(peak < 16 * 1024 * 1024, `${peak} bytes more at the peak`);
 });
 
 test("an answer that comes before the upload is over reaches the caller, and the guest's body is broken off", async () => {
