@@ -2,7 +2,7 @@
 // Copyright 2026 The SPACE authors
 
 import { type AuditSink, type Clock, unreachable } from "@space/model";
-import type { AnswerHead, FrameLink } from "@space/wire";
+import { type AnswerHead, type FrameLink, transportRules } from "@space/wire";
 import type { AdmissionIds } from "./admission-ids.ts";
 import { Attempt, type AttemptListener, isSocket, type OperationRequest } from "./attempt.ts";
 import type { CachedEntry } from "./cached-entry.ts";
@@ -182,7 +182,7 @@ export class Operation implements AttemptListener, BodyListener {
     this.#refuse({ kind: "denied" });
   }
 
-  /** a read whose answer never came is tried once more; anything else might have had its effect. */
+  /** what the table allows is tried once more; anything else might have had its effect. */
   unanswered(problem: string, misbehaved: boolean): void {
     const { counts, audit } = this.#core;
     counts.transportErrors += 1;
@@ -190,7 +190,7 @@ export class Operation implements AttemptListener, BodyListener {
     const { cached, admission } = this.#attempt;
     const { workerId } = cached.entry.route.endpoint;
     if (misbehaved) audit.record("worker/misbehaved", { admission, workerId, problem });
-    if (this.#retried || this.#request.class !== "read" || this.#body.flowing) return this.#refuse(tryAgain);
+    if (this.#retried || !mayRepeat(this.#request) || this.#body.flowing) return this.#refuse(tryAgain);
     this.#retried = true;
     this.#state = "route";
     this.#present(cached);
@@ -282,7 +282,7 @@ export class Operation implements AttemptListener, BodyListener {
     const { question } = this.#request;
     counts.transportErrors += 1;
     cache.removeIfStill(question, cached);
-    if (this.#request.class !== "read" || this.#repaired) return this.#refuse(tryAgain);
+    if (!mayRepeat(this.#request) || this.#repaired) return this.#refuse(tryAgain);
     this.#repaired = true;
     this.#look(cache.lookUp(question), (found) => {
       if (found.digest === cached.digest) this.#refuse(tryAgain);
@@ -326,6 +326,11 @@ export class Operation implements AttemptListener, BodyListener {
     this.#core.live.delete(this);
     this.#core.load.leave(this.#request.sandboxId);
   }
+}
+
+/** whether a request whose answer never came may be presented again. */
+function mayRepeat(request: OperationRequest): boolean {
+  return transportRules[request.class].unanswered === "again";
 }
 
 /**

@@ -48,7 +48,7 @@ function portRequest(call: SandboxCall): SandboxRequestOutcome {
   // R-28: what a user's own server does with a request is not ours to know.
   return request(
     call,
-    { target, class: "effect", wanted: target, name: `${port}/${protocol}` },
+    { target, class: "port", wanted: target, name: `${port}/${protocol}` },
     portCredential(),
   );
 }

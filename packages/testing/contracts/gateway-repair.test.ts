@@ -178,7 +178,7 @@ test("a request queued for an execution that is gone is never replayed to the ne
   assert.equal(rig.worker.operations.length, 1);
 });
 
-test("R-28: a read whose answer never came is tried once more, an effect is not", async () => {
+test("R-28: a read whose answer never came is tried once more, a start is not", async () => {
   await using rig = await GatewayRig.start();
   rig.worker.serve = (operation) => operation.stream.reset("transport");
   const read = await rig.fetch("/files?path=a");
@@ -199,7 +199,7 @@ test("R-28: a read whose answer never came is tried once more, an effect is not"
   assert.equal((await rig.fetch("/files?path=a")).body, "second");
 });
 
-test("R-28: when a link breaks, reads under way go over a fresh one and effects fail", async () => {
+test("R-28: when a link breaks, reads under way go over a fresh one and starts fail", async () => {
   await using rig = await GatewayRig.start();
   rig.worker.serve = () => undefined;
   const read = rig.fetch("/files?path=a");
@@ -224,7 +224,7 @@ test("R-28: an answer that breaks off is never begun again", async () => {
   assert.equal(rig.worker.operations.length, 1);
 });
 
-test("R-28: a worker that cannot be reached: a read asks anew where the sandbox is, an effect is told to try again", async () => {
+test("R-28: a worker that cannot be reached: a read asks anew where the sandbox is, a start is told to try again", async () => {
   await using rig = await GatewayRig.start();
   const there = rig.dial;
   rig.dial = () => Promise.reject(new Error("refused"));

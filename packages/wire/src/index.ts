@@ -41,7 +41,7 @@ export {
   type GuestOperation,
   guestOperation,
   guestOperations,
-  type OperationClass,
+  isBrief,
 } from "./operations.ts";
 export { relayTo } from "./relay.ts";
 export { type ResetReason, resetReason } from "./reset-reason.ts";
@@ -57,6 +57,7 @@ export {
 } from "./rpc.ts";
 export { httpStatus } from "./status.ts";
 export { streamBacklogLimitBytes, streamWindowBytes } from "./stream-window.ts";
+export { type OperationClass, type TransportRule, transportRules } from "./transport-rules.ts";
 export { manifestToJson, parseManifestJson } from "./worker-control-codec.ts";
 export {
   workerCommandDeadlinesMs,

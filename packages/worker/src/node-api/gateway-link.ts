@@ -14,6 +14,7 @@ import {
   FrameLink,
   guestOperation,
   httpStatus,
+  isBrief,
   type LinkStream,
   type OperationHead,
   parseOperationHead,
@@ -25,14 +26,6 @@ import type { WorkerParts } from "../sbx-manager/parts.ts";
 import { denyHead, refreshHead } from "./answers.ts";
 import { ForwardedOperation } from "./forwarded-operation.ts";
 import { RefusedBody } from "./refused-body.ts";
-
-/** Operations that go on until someone ends them: a pause does not wait for them. */
-const longOperations: ReadonlySet<string> = new Set([
-  "/process.Process/Start",
-  "/process.Process/Connect",
-  "/process.Process/StreamInput",
-  "/filesystem.Filesystem/WatchDir",
-]);
 
 export interface GatewayLinkOptions {
   /** thumbprint of the certificate with which the other end opened this connection. */
@@ -160,6 +153,6 @@ function neededAccess({ target, method, path }: OperationHead): NeededAccess {
   return { purpose: "control", scope: guestOperation(method, path)?.scope };
 }
 
-function isShort({ target, path }: OperationHead): boolean {
-  return target.purpose === "control" && !longOperations.has(path);
+function isShort({ target, method, path }: OperationHead): boolean {
+  return target.purpose === "control" && isBrief(method, path);
 }
