@@ -7,7 +7,7 @@ export interface WorkerLimits {
   readonly pauseDrainMs: number;
   /** How long the bridge may then wait for what the guest itself is still doing. */
   readonly quiesceMs: number;
-  /** Longest wait for a verified connection to the bridge. */
+  /** Longest wait for a verified connection to the bridge, which may have to boot first beside many others. */
   readonly bridgeConnectMs: number;
   /** Pause before the next try; doubled up to `bridgeRetryMostMs`. */
   readonly bridgeRetryMs: number;
@@ -33,7 +33,7 @@ export interface WorkerLimits {
 export const defaultWorkerLimits: WorkerLimits = Object.freeze({
   pauseDrainMs: 2000,
   quiesceMs: 10_000,
-  bridgeConnectMs: 5000,
+  bridgeConnectMs: 20_000,
   bridgeRetryMs: 100,
   bridgeRetryMostMs: 5000,
   adoptionsAtOnce: 16,

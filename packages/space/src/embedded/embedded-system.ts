@@ -34,7 +34,8 @@ import { type EnrolledWorker, enrolWorkers } from "./worker-enrolment.ts";
 import { WorkerSupervisor } from "./worker-supervisor.ts";
 
 const issuer = "space";
-const workersReadyLimitMs = 30_000;
+/** For the first worker, and for each: a daemon and its bridge boot two Nodes, which many at once do one after the other. */
+const workersReadyLimitMs = { first: 30_000, each: 5_000 } as const;
 /** What is not paused by then is lost, so it is long: who cannot wait kills this process, and what runs stays for the next. */
 const shutDownLimitMs = 15 * 60_000;
 const lookEveryMs = 10;
@@ -315,11 +316,12 @@ async function ownersKey(
 }
 
 async function untilReady(ready: () => boolean, enrolled: readonly EnrolledWorker[]): Promise<void> {
-  const deadlineMs = systemClock.monotonicMs() + workersReadyLimitMs;
+  const limitMs = workersReadyLimitMs.first + workersReadyLimitMs.each * enrolled.length;
+  const deadlineMs = systemClock.monotonicMs() + limitMs;
   while (!ready()) {
     if (systemClock.monotonicMs() > deadlineMs) {
       const logs = enrolled.map(({ logPath }) => `${logPath}:\n${tail(logPath)}`).join("\n");
-      throw new Error(`the workers did not connect within ${workersReadyLimitMs} ms\n${logs}`);
+      throw new Error(`the workers did not connect within ${limitMs} ms\n${logs}`);
     }
     await new Promise<void>((resolve) => systemClock.after(lookEveryMs, resolve));
   }
