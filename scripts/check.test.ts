@@ -8,7 +8,15 @@ import { describe, it } from "node:test";
 
 import { PlantedTree } from "./planted-tree.ts";
 
-const names = ["types", "format:check", "lint:structure", "lint:types", "boundaries", "test:unit"];
+const names = [
+  "types",
+  "format:check",
+  "lint:structure",
+  "lint:types",
+  "boundaries",
+  "rules:check",
+  "test:unit",
+];
 
 function check(failing: readonly string[]): { readonly exitCode: number | null; readonly output: string } {
   using tree = new PlantedTree();

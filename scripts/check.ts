@@ -12,7 +12,10 @@ interface Outcome {
   readonly passed: boolean;
 }
 
-const lanes = [["types", "format:check", "lint:structure", "lint:types", "boundaries"], ["test:unit"]];
+const lanes = [
+  ["types", "format:check", "lint:structure", "lint:types", "boundaries", "rules:check"],
+  ["test:unit"],
+];
 
 const root = process.argv[2] ?? resolve(import.meta.dirname, "..");
 const write = (text: string): void => {

@@ -70,6 +70,17 @@ for (const [afterMs, expected] of [
   });
 }
 
+it("R-15: what the receiver has not heard of still matches, for 150 s at the worst clocks and no longer", () => {
+  const fastSigner = { issuedAtSeconds: nowSeconds + 15, expiresAtSeconds: nowSeconds + 135 };
+  const at = (afterMs: number, heard: "installed" | "retired"): string =>
+    reason({ nowMs: nowSeconds * 1000 + afterMs, record: record(identity(), heard) }, fastSigner);
+  assert.deepEqual(
+    [0, 149_999, 150_000].map((afterMs) => at(afterMs, "installed")),
+    ["match", "match", "deny expired"],
+  );
+  assert.equal(at(0, "retired"), "refresh-route retired");
+});
+
 it("R-9: a lifetime above 120 s is refused whoever signed it, and one that is none", () => {
   const until = (seconds: number): string => reason({}, { expiresAtSeconds: nowSeconds + seconds });
   assert.deepEqual([121, 120, 1, 0, -1].map(until), [

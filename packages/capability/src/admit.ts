@@ -79,7 +79,7 @@ const checkAccess: Check = ({ access }, { needed }) => {
 const checkTarget: Check = ({ identity }, { target }) =>
   identity.sandboxId === target ? undefined : deny("other-sandbox");
 
-/** the table of verdicts. */
+/** the table of verdicts. R-15: the record is what this receiver has heard; a retirement that it has not does not count. */
 function compareWithRecord(
   { identity }: CapabilityClaims,
   record: RuntimeRecord | undefined,

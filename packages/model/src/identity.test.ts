@@ -96,6 +96,17 @@ it("R-2: another pod, or none, is another placement", () => {
   assert.equal(compareIdentity(parseIdentity({ ...inPod, placement: noPod }), pod), "other-placement");
 });
 
+it("R-4: an identity says nothing of who drives the sandbox's lifecycle, and takes nothing of it", () => {
+  assert.deepEqual(Object.keys(identityToJson(identity)), [
+    "sandboxId",
+    "generation",
+    "placement",
+    "activation",
+  ]);
+  for (const name of ["owner", "replica", "controlPlane"])
+    assert.throws(() => changed({ [name]: "cp_1" }), refused);
+});
+
 it("R-3: a route is the same whatever the activation", () => {
   const activation = { id: `act_${"b".repeat(26)}`, attempt: 4 };
   assert.ok(sameRoute(identity, changed({ activation })));

@@ -30,7 +30,10 @@ export interface Activation {
   readonly attempt: number;
 }
 
-/** The one chosen runtime incarnation of a sandbox. Immutable; compared as a whole by {@link compareIdentity}. */
+/**
+ * The one chosen runtime incarnation of a sandbox. Immutable; compared as a whole by {@link compareIdentity}.
+ * R-4: who drives the sandbox's lifecycle is no part of it.
+ */
 export interface ExecutionIdentity {
   readonly sandboxId: SandboxId;
   readonly generation: Generation;
