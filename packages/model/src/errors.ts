@@ -61,6 +61,7 @@ export interface ErrorDetails {
   "snapshot/refused": { readonly problem: string };
   "snapshot/missing": { readonly digest: string };
   "store/failed": { readonly step: string };
+  "stream/lost": Record<never, never>;
   "link/closed": Record<never, never>;
   "link/protocol": { readonly problem: string };
   "deadline/passed": { readonly what: string; readonly limitMs: number };
@@ -106,6 +107,7 @@ const kinds = {
   "snapshot/refused": "unavailable",
   "snapshot/missing": "unavailable",
   "store/failed": "unavailable",
+  "stream/lost": "unavailable",
   "link/closed": "unavailable",
   "link/protocol": "internal",
   "deadline/passed": "unavailable",

@@ -316,6 +316,15 @@ describe("what passes through", () => {
     assert.equal(answer.status, undefined);
   });
 
+  test("R-22: that a stream cannot go on is the bridge's word, told apart from the guest's answers", async () => {
+    const { rig, identity } = await running();
+    rig.bridge.onRequestEnd = ({ stream }) =>
+      stream.sendHead(JSON.stringify({ status: 503, headers: [], streamLost: true }), true);
+    const answer = await rig.ask(identity);
+    assert.equal(answer.status, 503);
+    assert.equal(headerValue(answer.headers, "space-failure"), "stream/lost");
+  });
+
   test("R-17: a service port's own capability passes, and a closed port is told apart from the guest's answers", async () => {
     const { rig, identity } = await running();
     rig.bridge.onRequestEnd = ({ stream }) =>

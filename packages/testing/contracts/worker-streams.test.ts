@@ -287,15 +287,21 @@ describe("the relay", () => {
     assert.equal((await rig.ask(identity)).status, 200);
   });
 
-  test("a gateway that goes away ends what it had open, in the guest too", async () => {
+  test("R-22: a gateway that is lost ends what it had open; the bridge is told that no caller gave up", async () => {
     const { rig, identity } = await running();
     rig.bridge.onRequestEnd = () => undefined;
     const link = rig.gateway();
     openOperation(link, rig.head(identity), true);
+    const { stream } = openOperation(link, rig.head(identity), true);
+    await settle();
+    stream.reset("cancelled");
     await settle();
     link.destroy(undefined);
     await settle();
-    assert.equal(rig.bridge.operations[0]?.reset, "cancelled");
+    assert.deepEqual(
+      rig.bridge.operations.map(({ reset }) => reset),
+      ["transport", "cancelled"],
+    );
     assert.equal(rig.worker.stats().openStreams, 0);
   });
 });

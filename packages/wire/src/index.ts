@@ -2,6 +2,16 @@
 // Copyright 2026 The SPACE authors
 
 export {
+  type Continuation,
+  continuationHeaders,
+  continuationOf,
+  continuationWaitMs,
+  positionHeaders,
+  readPosition,
+  retainedBytes,
+  type StreamPosition,
+} from "./continuation.ts";
+export {
   encodeHeader,
   type Frame,
   FrameReader,

@@ -54,6 +54,12 @@ test("an answer says that nothing listens on the port, and only so", () => {
   assert.throws(() => parseAnswerHead({ ...answer, portClosed: false }), { code: "link/protocol" });
 });
 
+test("R-22: an answer says that its stream cannot go on, and only so", () => {
+  const answer = { status: 503, headers: [] };
+  assert.deepEqual(parseAnswerHead({ ...answer, streamLost: true }), { ...answer, streamLost: true });
+  assert.throws(() => parseAnswerHead({ ...answer, streamLost: "yes" }), { code: "link/protocol" });
+});
+
 test("a head with a member that is not of its form is refused", () => {
   for (const change of [
     { admission: "adm_x" },

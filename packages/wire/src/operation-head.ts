@@ -70,6 +70,8 @@ export interface AnswerHead {
   readonly headers: readonly string[];
   /** Said by the bridge alone, never by a guest: nothing listens on the service port that was asked for. */
   readonly portClosed?: true;
+  /** R-22, said by the bridge alone: the named stream cannot go on where the gateway stands, byte for byte. */
+  readonly streamLost?: true;
 }
 
 /** the worker's own headers. Nothing else may use the prefix. */
@@ -104,11 +106,13 @@ export function parseOperationHead(value: unknown): OperationHead {
 }
 
 export function parseAnswerHead(value: unknown): AnswerHead {
-  const head = members(value, "head", ["status", "headers"], ["portClosed"]);
-  const { status, portClosed } = head;
+  const head = members(value, "head", ["status", "headers"], ["portClosed", "streamLost"]);
+  const { status, portClosed, streamLost } = head;
   if (typeof status !== "number" || !isFinalStatus(status)) throw bad("bad status");
   if (portClosed !== undefined && portClosed !== true) throw bad("bad portClosed");
+  if (streamLost !== undefined && streamLost !== true) throw bad("bad streamLost");
   const headers = parseHeaders(head["headers"]);
+  if (streamLost === true) return { status, headers, streamLost };
   return portClosed === true ? { status, headers, portClosed } : { status, headers };
 }
 

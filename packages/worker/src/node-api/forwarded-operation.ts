@@ -3,6 +3,7 @@
 
 import type { AdmissionId, SandboxId } from "@space/model";
 import {
+  httpStatus,
   type LinkStream,
   parseAnswerHead,
   type ResetReason,
@@ -66,8 +67,10 @@ export class ForwardedOperation implements StreamHandlers, LeasedStream {
     this.#endBridge();
   }
 
-  onReset(): void {
-    this.#bridge?.reset(resetReason.cancelled);
+  /** Only a caller who gave up ends what can go on: a lost connection does not. */
+  onReset(reason: string): void {
+    const given = reason === resetReason.cancelled ? resetReason.cancelled : resetReason.transport;
+    this.#bridge?.reset(given);
     this.#leave();
   }
 
@@ -82,6 +85,7 @@ export class ForwardedOperation implements StreamHandlers, LeasedStream {
     try {
       const answer = parseAnswerHead(JSON.parse(head.toString("utf8")));
       if (answer.portClosed === true) this.fail("sandbox/port-closed", badGateway);
+      else if (answer.streamLost === true) this.fail("stream/lost", httpStatus.unavailable);
       else this.#gateway.sendHead(admittedHead(answer, this.#facts.admission), false);
     } catch {
       this.cut(resetReason.protocol); // the bridge is ours, but what it relays comes from a guest
@@ -90,7 +94,7 @@ export class ForwardedOperation implements StreamHandlers, LeasedStream {
   }
 
   /** The worker answers in the guest's place; nothing more is forwarded either way. */
-  fail(code: "sandbox/port-closed" | "endpoint/unverifiable", status: number): void {
+  fail(code: "sandbox/port-closed" | "stream/lost" | "endpoint/unverifiable", status: number): void {
     this.#gateway.sendHead(failureHead(status, code, this.#facts.admission), true);
     this.#bridge?.reset(resetReason.cancelled);
     this.#leave();
