@@ -50,7 +50,7 @@ export const rules: readonly Rule[] = [
   },
   { number: 20, title: "no transparent reconnect" },
   { number: 21, title: "streams hold a lease on the epoch" },
-  { number: 22, title: "an eligible stream continues, each byte once and in order", isAwaited: true },
+  { number: 22, title: "an eligible stream continues, each byte once and in order" },
   { number: 23, title: "route, capability and authorisation are one immutable entry" },
   { number: 24, title: "repair only after a recognised refusal, and conditionally" },
   { number: 25, title: "nothing extends an authorisation" },
