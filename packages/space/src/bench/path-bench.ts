@@ -22,6 +22,10 @@ const countedRequests = 100_000;
 /** Longest search for them: a path so slow has other troubles. */
 const extraRoundsLimit = 100;
 
+/** So long before the first sample each contender is at work: a daemon that has just started still compiles itself. */
+const warmSeconds = 5;
+const warmExecs = 300;
+
 /** What the run showed to both workers: the same capability, and one whose signature was altered. */
 export interface VerificationProof {
   readonly checkedServedAltered: boolean;
@@ -85,7 +89,7 @@ async function measureLoad(
     rounds: Array.from({ length: quick ? 3 : 7 }, (_, round) => round),
     seconds: 1,
   };
-  await sampleInRounds({ ...plan, connections: [16], rounds: [0] }, silent(ports)); // warms all of them
+  await sampleInRounds({ ...plan, connections: [16], rounds: [0], seconds: warmSeconds }, silent(ports));
   const samples = [...(await sampleInRounds(plan, ports))];
   samples.push(...(await countMore(samples, plan, ports)));
   await checkAnswers(contenders.all);
@@ -132,7 +136,7 @@ async function commands(
   const client = await checked.system.client();
   try {
     const parts = { client, sandbox: checked.sandbox, guest, gate };
-    await sampleExecs({ rounds: 1, each: 20 }, parts); // warms both
+    await sampleExecs({ rounds: 1, each: warmExecs }, parts);
     return await sampleExecs({ rounds: quick ? 5 : 9, each: 30 }, parts);
   } finally {
     client.close();
