@@ -30,7 +30,7 @@ export const rules: readonly Rule[] = [
   { number: 13, title: "the order of the checks, and the table of verdicts" },
   { number: 14, title: "admission ids, verdicts on the wire, reserved headers" },
   { number: 15, title: "what is not yet heard of still matches, within bounds" },
-  { number: 16, title: "leases, and fencing when one ends", isAwaited: true },
+  { number: 16, title: "leases, and fencing when one ends" },
   {
     number: 17,
     title: "service ports are checked again at the sandbox's own gateway",

@@ -11,7 +11,7 @@ export {
 export { type VerifiedChain, verifyChain } from "./chain.ts";
 export { type CertificateBreak, type ChainLink, chainLinksLimit } from "./chain-links.ts";
 export type { ManifestBreak } from "./chain-manifests.ts";
-export { certificateDigest, manifestDigest, routeDigest } from "./digest.ts";
+export { certificateDigest, manifestDigest, recordSetDigest, routeDigest } from "./digest.ts";
 export { CapabilityIssuer, type CapabilityRequest, type IssuerOptions } from "./issuer.ts";
 export type { TokenRefusal } from "./jws.ts";
 export { type BundledKey, bundleKeysLimit, type KeyBundle, KeyRing, signKeyBundle } from "./key-ring.ts";
@@ -25,6 +25,7 @@ export {
   publicKeyText,
   type SigningKey,
 } from "./keys.ts";
+export { signLease, verifyLease } from "./lease.ts";
 export {
   countersignManifest,
   manifestLimitBytes,

@@ -38,6 +38,7 @@ export interface ErrorDetails {
   "capability/time": { readonly problem: "expired" | "not-yet" | "lifetime" };
   "bundle/refused": { readonly problem: string };
   "certificate/refused": { readonly problem: string };
+  "lease/refused": { readonly problem: string };
   "record/conflict": {
     readonly sandboxId: string;
     readonly installed: bigint;
@@ -92,6 +93,7 @@ const kinds = {
   "capability/time": "denied",
   "bundle/refused": "denied",
   "certificate/refused": "denied",
+  "lease/refused": "denied",
   "record/conflict": "conflict",
   "record/stale": "conflict",
   "record/absent": "not-found",

@@ -67,10 +67,20 @@ export {
   type WorkerId,
 } from "./ids.ts";
 export type { Json } from "./json.ts";
+export {
+  defaultLeaseSeconds,
+  fencedLimitMs,
+  type LeaseAnswer,
+  type LeaseGrant,
+  type LeaseRequest,
+  leaseMarginMs,
+  longestLeaseSeconds,
+  shortestLeaseSeconds,
+} from "./lease.ts";
 export { enteredFrom, mayEnter, type SandboxState } from "./lifecycle.ts";
 export type { ActivationPhase, ActivationRecord, ActivationStore } from "./ports/activation-store.ts";
 export type { AuditEvent, AuditEventName, AuditFields, AuditSink } from "./ports/audit.ts";
-export type { Clock } from "./ports/clock.ts";
+export type { BootClock, Clock } from "./ports/clock.ts";
 export type { AdoptRequest, HostControl, RekeyRequest } from "./ports/host-control.ts";
 export type {
   ApiKeyRecord,
@@ -80,6 +90,13 @@ export type {
 } from "./ports/installation-store.ts";
 export type { ArchiveStore, ObjectStore } from "./ports/object-store.ts";
 export type { Random } from "./ports/random.ts";
+export type {
+  FeedEntry,
+  FeedItem,
+  ReceiverFeed,
+  ReceiverRecord,
+  ReceiverStore,
+} from "./ports/receiver-feed.ts";
 export type {
   CallerCredential,
   ResolveAnswer,

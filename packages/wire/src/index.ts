@@ -53,6 +53,7 @@ export {
   guestOperations,
   isBrief,
 } from "./operations.ts";
+export { feedWindow, isFeedHead, receiverFeedOver, serveReceiverFeed } from "./receiver-feed-stream.ts";
 export { relayTo } from "./relay.ts";
 export { type ResetReason, resetReason } from "./reset-reason.ts";
 export {

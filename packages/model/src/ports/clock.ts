@@ -9,3 +9,9 @@ export interface Clock {
   /** Calls back once after the delay; the returned function cancels. */
   after(delayMs: number, callback: () => void): () => void;
 }
+
+/** leases are counted on a clock that runs on while the host is suspended, and is one for all its processes. */
+export interface BootClock extends Clock {
+  /** Milliseconds since the host booted, its sleep included. */
+  bootMs(): number;
+}
