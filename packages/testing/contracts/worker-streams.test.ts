@@ -32,6 +32,9 @@ async function openProcess(rig: WorkerRig, identity: ExecutionIdentity): Promise
 /** Both legs have heard this word, and from now on no byte passes either way. */
 async function assertCut(rig: WorkerRig, open: OpenOperation, reason: string): Promise<void> {
   const operation = rig.bridge.operations.at(-1) ?? assert.fail("an operation was forwarded");
+  // No time passes here: an idle stream hears of it within 100 ms too, and not at its next piece.
+  await settle();
+  assert.deepEqual([open.reset(), operation.reset], [reason, reason]);
   operation.stream.send(Buffer.from("late output"));
   open.stream.send(Buffer.from("late input"));
   await settle();
@@ -134,6 +137,45 @@ describe("R-21: the end of the epoch ends every stream, both ways, at once", () 
     assert.equal(reset, "epoch-ended");
     assert.equal(got, streamWindowBytes);
     assert.equal(rig.worker.stats().openStreams, 0);
+  });
+
+  test("R-21: a stream that outlived its epoch, because nobody cut it, is caught at its next piece, in either direction", async () => {
+    for (const from of ["guest", "gateway", "guest's end", "gateway's end"] as const) {
+      const { rig, identity } = await running();
+      const open = await openProcess(rig, identity);
+      // The planted fault: the durable epoch advances, and its streams are not told.
+      const record = rig.daemon.store.read(identity.sandboxId) ?? assert.fail("it is installed");
+      assert.ok(rig.daemon.store.replace(record, { ...record, epoch: record.epoch + 1n }));
+      assert.equal(rig.worker.stats().openStreams, 1, "the fault has landed");
+      const operation = rig.bridge.operations.at(-1) ?? assert.fail("an operation was forwarded");
+      if (from === "guest") operation.stream.send(Buffer.from("late output"));
+      else if (from === "gateway") open.stream.send(Buffer.from("late input"));
+      else if (from === "guest's end") operation.stream.end();
+      else open.stream.end();
+      await settle();
+      await assertCut(rig, open, "epoch-ended");
+    }
+  });
+
+  test("R-21: the end is durable before a stream hears of it, and a store that cannot write it ends nothing", async () => {
+    const { rig, identity } = await running();
+    const open = await openProcess(rig, identity);
+    rig.daemon.store.beforeWrite = (what) => {
+      if (what === "retire") throw new SpaceError("store/failed", { step: what });
+    };
+    await assert.rejects(rig.worker.control.retire(rig.authority.retirement(identity), null), {
+      code: "store/failed",
+    });
+    await settle();
+    assert.equal(open.reset(), undefined);
+    let epochWhenTold: bigint | undefined;
+    rig.daemon.store.beforeWrite = () => undefined;
+    rig.bridge.onReset = () => {
+      epochWhenTold = rig.daemon.store.read(identity.sandboxId)?.epoch;
+    };
+    await rig.worker.control.retire(rig.authority.retirement(identity), null);
+    await assertCut(rig, open, "epoch-ended");
+    assert.equal(epochWhenTold, 2n);
   });
 
   test("streams of other sandboxes do not notice", async () => {

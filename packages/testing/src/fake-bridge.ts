@@ -45,6 +45,8 @@ export class FakeBridge implements HostControl {
   /** Called at each command; what it throws is the bridge's failure. */
   beforeCommand: (command: string) => void | Promise<void> = () => undefined;
   onOperation: (operation: ForwardedToBridge) => void = () => undefined;
+  /** The worker reset it. */
+  onReset: (operation: ForwardedToBridge) => void = () => undefined;
   onRequestEnd: (operation: ForwardedToBridge) => void = (operation) => this.answer(operation);
 
   constructor(machine: FakeMachine) {
@@ -169,6 +171,7 @@ export class FakeBridge implements HostControl {
       },
       onReset: (reason) => {
         operation.reset = reason;
+        this.onReset(operation);
       },
     };
   }

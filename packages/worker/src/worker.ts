@@ -104,7 +104,7 @@ function gatherParts(options: WorkerOptions, ports: WorkerPorts): WorkerParts {
     counters,
     executions,
     keys: new Keys(options.rootPublicKey, ports.records, limits.rememberedCapabilities),
-    streams: new OpenStreams(clock),
+    streams: new OpenStreams(clock, (sandboxId) => ports.records.read(sandboxId)),
     reports: new Reports(clock, limits.reportRetryMs),
     queue: new KeyedQueue<SandboxId>(
       limits.waitingCommands,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-import type { AdmissionId, SandboxId } from "@space/model";
+import type { AdmissionId, RuntimeRecord } from "@space/model";
 import {
   httpStatus,
   type LinkStream,
@@ -10,7 +10,7 @@ import {
   resetReason,
   type StreamHandlers,
 } from "@space/wire";
-import type { LeasedStream, OpenStreams } from "../sbx-manager/open-streams.ts";
+import type { LeasedStream, OpenStreams, StreamLease } from "../sbx-manager/open-streams.ts";
 import { admittedHead, failureHead } from "./answers.ts";
 
 const badGateway = 502;
@@ -19,7 +19,8 @@ const resetWord = /^[a-z][a-z/-]{0,63}$/;
 
 export interface ForwardedFacts {
   readonly admission: AdmissionId;
-  readonly sandboxId: SandboxId;
+  /** The record by which it was admitted, as read in this turn. */
+  readonly record: RuntimeRecord;
   /** Whether it ends by itself soon. */
   readonly isShort: boolean;
 }
@@ -32,9 +33,10 @@ export interface ForwardedFacts {
 export class ForwardedOperation implements StreamHandlers, LeasedStream {
   readonly isShort: boolean;
   readonly bridgeSide: StreamHandlers;
-  readonly #facts: ForwardedFacts;
+  readonly #admission: AdmissionId;
   readonly #gateway: LinkStream;
   readonly #streams: OpenStreams;
+  readonly #lease: StreamLease;
   #bridge: LinkStream | undefined;
   /** Bytes of the gateway's that the bridge has no room for yet, and the other way. */
   #heldFromGateway = 0;
@@ -44,12 +46,12 @@ export class ForwardedOperation implements StreamHandlers, LeasedStream {
 
   /** Registers the stream under the lease of its sandbox's epoch. */
   constructor(facts: ForwardedFacts, gateway: LinkStream, streams: OpenStreams) {
-    this.#facts = facts;
+    this.#admission = facts.admission;
     this.#gateway = gateway;
     this.#streams = streams;
     this.isShort = facts.isShort;
     this.bridgeSide = new BridgeSide(this);
-    streams.register(facts.sandboxId, this);
+    this.#lease = streams.register(facts.record, this);
   }
 
   forwardTo(bridge: LinkStream): void {
@@ -58,6 +60,7 @@ export class ForwardedOperation implements StreamHandlers, LeasedStream {
 
   /** From the gateway. */
   onData(chunk: Buffer): void {
+    if (!this.#mayPass()) return;
     if (this.#bridge === undefined || this.#bridge.send(chunk)) this.#gateway.consumed(chunk.length);
     else this.#heldFromGateway += chunk.length;
   }
@@ -82,11 +85,12 @@ export class ForwardedOperation implements StreamHandlers, LeasedStream {
   }
 
   answer(head: Buffer): void {
+    if (!this.#mayPass()) return;
     try {
       const answer = parseAnswerHead(JSON.parse(head.toString("utf8")));
       if (answer.portClosed === true) this.fail("sandbox/port-closed", badGateway);
       else if (answer.streamLost === true) this.fail("stream/lost", httpStatus.unavailable);
-      else this.#gateway.sendHead(admittedHead(answer, this.#facts.admission), false);
+      else this.#gateway.sendHead(admittedHead(answer, this.#admission), false);
     } catch {
       this.cut(resetReason.protocol); // the bridge is ours, but what it relays comes from a guest
       this.#leave();
@@ -95,12 +99,13 @@ export class ForwardedOperation implements StreamHandlers, LeasedStream {
 
   /** The worker answers in the guest's place; nothing more is forwarded either way. */
   fail(code: "sandbox/port-closed" | "stream/lost" | "endpoint/unverifiable", status: number): void {
-    this.#gateway.sendHead(failureHead(status, code, this.#facts.admission), true);
+    this.#gateway.sendHead(failureHead(status, code, this.#admission), true);
     this.#bridge?.reset(resetReason.cancelled);
     this.#leave();
   }
 
   bridgeData(chunk: Buffer): void {
+    if (!this.#mayPass()) return;
     if (this.#gateway.send(chunk)) this.#bridge?.consumed(chunk.length);
     else this.#heldFromBridge += chunk.length;
   }
@@ -129,15 +134,23 @@ export class ForwardedOperation implements StreamHandlers, LeasedStream {
     this.#bridge?.reset(reason);
   }
 
+  /** asked of every piece. A stream that outlived its epoch ends here, on both legs. */
+  #mayPass(): boolean {
+    if (this.#lease.holds) return true;
+    this.cut(resetReason.epochEnded);
+    this.#leave();
+    return false;
+  }
+
   /** bytes that wait for room are still under the lease, so an end waits for them. */
   #endGateway(): void {
-    if (this.#heldFromBridge > 0) return;
+    if (this.#heldFromBridge > 0 || !this.#mayPass()) return;
     this.#gateway.end();
     this.#leaveIfOver();
   }
 
   #endBridge(): void {
-    if (this.#heldFromGateway > 0) return;
+    if (this.#heldFromGateway > 0 || !this.#mayPass()) return;
     this.#bridge?.end();
     this.#leaveIfOver();
   }
@@ -148,7 +161,7 @@ export class ForwardedOperation implements StreamHandlers, LeasedStream {
   }
 
   #leave(): void {
-    this.#streams.leave(this.#facts.sandboxId, this);
+    this.#streams.leave(this.#lease, this);
   }
 }
 

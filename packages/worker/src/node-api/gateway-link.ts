@@ -34,6 +34,11 @@ export interface GatewayLinkOptions {
   readonly onClose: () => void;
 }
 
+/** The comparator's verdict, with the record that a match was found in. */
+type LinkVerdict =
+  | { readonly kind: "match"; readonly record: RuntimeRecord }
+  | Exclude<IdentityVerdict, { readonly kind: "match" }>;
+
 /**
  * One gateway's connection. Each stream is one operation: its head is compared with the present record, and it is
  * refused, or registered under the record's epoch and forwarded, in one turn of the event loop (R-13, R-21).
@@ -69,7 +74,7 @@ export class GatewayLink {
     const verdict = this.#verdict(operation, record);
     switch (verdict.kind) {
       case "match":
-        return this.#forward(stream, operation, verdict, ended);
+        return this.#forward(stream, operation, verdict.record, ended);
       case "refresh-route":
         this.#auditRefresh(operation, verdict.reason);
         return this.#refuse(stream, refreshHead(verdict.rejected, operation.admission));
@@ -92,7 +97,7 @@ export class GatewayLink {
     }
   }
 
-  #verdict(operation: OperationHead, record: RuntimeRecord | undefined): IdentityVerdict {
+  #verdict(operation: OperationHead, record: RuntimeRecord | undefined): LinkVerdict {
     const verdict = this.#options.admission.check({
       capability: operation.capability,
       target: operation.sandbox,
@@ -100,21 +105,23 @@ export class GatewayLink {
       presenter: this.#options.presenter,
       needed: neededAccess(operation),
     });
-    if (verdict.kind !== "match" || record === undefined) return verdict;
+    if (verdict.kind !== "match") return verdict;
+    const rejected = verdict.identity;
+    if (record === undefined) return { kind: "refresh-route", reason: "not-installed", rejected };
     const reason = this.#parts.executions.refusal(record);
-    return reason === undefined ? verdict : { kind: "refresh-route", reason, rejected: verdict.identity };
+    return reason === undefined ? { kind: "match", record } : { kind: "refresh-route", reason, rejected };
   }
 
   #forward(
     stream: LinkStream,
     operation: OperationHead,
-    { identity }: Extract<IdentityVerdict, { kind: "match" }>,
+    record: RuntimeRecord,
     ended: boolean,
   ): StreamHandlers {
     const { admission, target, method, path, headers } = operation;
-    const { sandboxId, activation } = identity;
+    const { activation } = record.identity;
     this.#parts.counters.admitted += 1;
-    const facts = { admission, sandboxId, isShort: isShort(operation) };
+    const facts = { admission, record, isShort: isShort(operation) };
     const forwarded = new ForwardedOperation(facts, stream, this.#parts.streams);
     // The capability goes no further than here.
     const head = JSON.stringify({ activation: activation.id, target, method, path, headers });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-import type { Clock, SandboxId } from "@space/model";
+import type { Clock, RuntimeRecord, SandboxId } from "@space/model";
 import type { ResetReason } from "@space/wire";
 
 /** a stream under the lease of its record's epoch. */
@@ -12,17 +12,42 @@ export interface LeasedStream {
   cut(reason: ResetReason): void;
 }
 
+/** Reads the durable record as it is now. */
+export type ReadRecord = (sandboxId: SandboxId) => RuntimeRecord | undefined;
+
+/** what a stream holds: the epoch of the record under which it was admitted. */
+export class StreamLease {
+  readonly sandboxId: SandboxId;
+  readonly #epoch: bigint;
+  readonly #read: ReadRecord;
+
+  constructor({ identity, epoch }: RuntimeRecord, read: ReadRecord) {
+    this.sandboxId = identity.sandboxId;
+    this.#epoch = epoch;
+    this.#read = read;
+  }
+
+  /** Whether the epoch is still the record's. Asked for every piece that is to pass, so that no end can be missed. */
+  get holds(): boolean {
+    const record = this.#read(this.sandboxId);
+    return record !== undefined && record.epoch === this.#epoch && record.state === "installed";
+  }
+}
+
 /**
  * R-21: the streams open now, by sandbox. All of one sandbox are of its record's present epoch, because whatever
- * advances the epoch cuts them in the same turn of the event loop.
+ * advances the epoch cuts them in the same turn of the event loop; a stream that it missed finds its lease ended at its
+ * next piece.
  */
 export class OpenStreams {
   readonly #clock: Clock;
+  readonly #read: ReadRecord;
   readonly #bySandbox = new Map<SandboxId, Set<LeasedStream>>();
   readonly #drains = new Map<SandboxId, Set<() => void>>();
 
-  constructor(clock: Clock) {
+  constructor(clock: Clock, read: ReadRecord) {
     this.#clock = clock;
+    this.#read = read;
   }
 
   get size(): number {
@@ -31,14 +56,18 @@ export class OpenStreams {
     return size;
   }
 
-  register(sandboxId: SandboxId, stream: LeasedStream): void {
+  /** Registers a stream under the epoch of the record that admitted it, in the turn in which it was read. */
+  register(record: RuntimeRecord, stream: LeasedStream): StreamLease {
+    const { sandboxId } = record.identity;
     const streams = this.#bySandbox.get(sandboxId);
     if (streams === undefined) this.#bySandbox.set(sandboxId, new Set([stream]));
     else streams.add(stream);
+    return new StreamLease(record, this.#read);
   }
 
-  leave(sandboxId: SandboxId, stream: LeasedStream): void {
-    this.#bySandbox.get(sandboxId)?.delete(stream);
+  leave({ sandboxId }: StreamLease, stream: LeasedStream): void {
+    const streams = this.#bySandbox.get(sandboxId);
+    if (streams?.delete(stream) === true && streams.size === 0) this.#bySandbox.delete(sandboxId);
     const drains = this.#drains.get(sandboxId);
     if (drains === undefined || this.#hasShort(sandboxId)) return;
     for (const drained of drains) drained();
