@@ -4,7 +4,7 @@
 import type { ServerResponse } from "node:http";
 import type { Http2ServerResponse } from "node:http2";
 
-import type { Json } from "@space/model";
+import type { Json, SandboxId } from "@space/model";
 
 /** The response object of either version of HTTP. */
 export type ApiResponse = ServerResponse | Http2ServerResponse;
@@ -15,6 +15,8 @@ export interface Answer {
   readonly headers?: Readonly<Record<string, string>>;
   /** Absent: no content. */
   readonly body?: Json;
+  /** The sandbox that the operation made, which no path could name. For the audit log alone. */
+  readonly made?: SandboxId;
 }
 
 const exposed = [

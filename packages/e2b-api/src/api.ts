@@ -89,6 +89,7 @@ async function serve(exchange: Exchange, ports: Ports): Promise<void> {
   let answer: Answer | undefined;
   try {
     answer = await answerTo(exchange, progress, ports);
+    if (answer?.made !== undefined) progress.sandboxId = answer.made;
   } catch (failure) {
     progress.code = isSpaceError(failure) ? failure.code : null;
     answer = refusalOf(failure);

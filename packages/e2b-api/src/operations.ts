@@ -80,7 +80,8 @@ async function create(call: Call, ports: OperationPorts, body: CreateBody): Prom
   const feature = unsupportedFeature(body);
   if (feature !== undefined) return unsupported(feature);
   const request = createRequest(body, call.idempotencyKey);
-  return connectedAnswer(201, await ports.service.create(call.caller, request), ports);
+  const sandbox = await ports.service.create(call.caller, request);
+  return { ...connectedAnswer(201, sandbox, ports), made: sandbox.sandboxId };
 }
 
 async function connect(call: Call, ports: OperationPorts, body: ConnectBody): Promise<Answer> {

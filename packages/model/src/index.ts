@@ -79,7 +79,17 @@ export {
 } from "./lease.ts";
 export { enteredFrom, mayEnter, type SandboxState } from "./lifecycle.ts";
 export type { ActivationPhase, ActivationRecord, ActivationStore } from "./ports/activation-store.ts";
-export type { AuditEvent, AuditEventName, AuditFields, AuditSink } from "./ports/audit.ts";
+export {
+  type AuditEvent,
+  type AuditEventName,
+  type AuditFieldClasses,
+  type AuditFields,
+  type AuditSink,
+  auditFieldClass,
+  auditFieldClasses,
+  type FieldClass,
+  redactAuditFields,
+} from "./ports/audit.ts";
 export type { BootClock, Clock } from "./ports/clock.ts";
 export type { AdoptRequest, HostControl, RekeyRequest } from "./ports/host-control.ts";
 export type {

@@ -14,6 +14,7 @@ import * as e2b51 from "e2b";
 import * as e2b45 from "e2b-2-45";
 
 import { FakeSandboxService } from "../src/fake-sandbox-service.ts";
+import { RecordingAudit } from "../src/recording-audit.ts";
 
 type Sdk = typeof e2b51;
 const sdks: readonly (readonly [version: string, sdk: Sdk])[] = [
@@ -38,9 +39,13 @@ const clock: Clock = { wallMs: () => nowMs, monotonicMs: () => nowMs, after: () 
 const newService = (): FakeSandboxService => new FakeSandboxService({ clock, keys, sandboxesPerTenant: 120 });
 
 let service = newService();
+const audit = new RecordingAudit();
 let apiUrl = "";
 const server = createServer((request, response) => {
-  createE2bApi({ service, domain: "space.test:8443", envdVersion: "0.6.13", clock })(request, response);
+  createE2bApi({ service, domain: "space.test:8443", envdVersion: "0.6.13", clock, audit })(
+    request,
+    response,
+  );
 });
 
 before(async () => {
@@ -82,6 +87,8 @@ for (const [version, { Sandbox, ...sdk }] of sdks) {
       );
       assert.match(sandbox.sandboxId, /^i[a-z0-9]{20}$/);
       assert.equal(sandbox.getHost(3000), `3000-${sandbox.sandboxId}.space.test:8443`);
+      const [recorded] = audit.of("api/answered").slice(-1);
+      assert.deepEqual([recorded?.sandboxId, recorded?.status], [sandbox.sandboxId, 201]);
       const asked = service.created[0];
       assert.deepEqual(asked?.metadata, metadata);
       assert.deepEqual(asked.variables, { A: "1" });

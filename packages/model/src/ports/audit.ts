@@ -15,7 +15,10 @@ import type {
 import type { SandboxState } from "../lifecycle.ts";
 import type { DenyReason, RefreshReason } from "../verdict.ts";
 
-/** Every event that the audit stream can hold, with its fields. Adding a line here is the only way to add an event. Each field is public. */
+/**
+ * Every event that the audit log can hold, with its fields. A line here and its fields' classes in
+ * {@link auditFieldClasses} are the only way to add an event.
+ */
 export interface AuditFields {
   "admission/denied": {
     readonly admission: AdmissionId;
@@ -46,7 +49,7 @@ export interface AuditFields {
   };
   /**
    * A request to the REST surface was answered (status 0: its client had gone). Nobody is named before the key has proved
-   * it; `sandboxId` is what the path said, at most 64 characters.
+   * it; `sandboxId` is what the path said, at most 64 characters, or the sandbox that was made.
    */
   "api/answered": {
     readonly operation: string;
@@ -115,6 +118,20 @@ export interface AuditFields {
   };
   /** Work without a caller failed; it is tried again. */
   "upkeep/failed": { readonly task: string; readonly sandboxId: SandboxId | null; readonly code: ErrorCode };
+  /** Somebody dialled a private hop and was not let in: no certificate, another authority's, or a name that has no business there. */
+  "mesh/refused": { readonly problem: string; readonly peer: string };
+  /** A process began to write. `process` names it: `control-plane`, or the worker's id. */
+  "audit/opened": { readonly log: string; readonly process: string };
+  /** What shows whose key signs the checkpoints that follow. */
+  "audit/witness": { readonly kind: string; readonly proof: string };
+  /** A signed statement of the chain's state just before this record. */
+  "audit/checkpoint": { readonly token: string };
+  /** A crash left an incomplete record at the end; it was cut off. */
+  "audit/recovered": { readonly tornBytes: number; readonly tornDigest: string };
+  /** Events that came when no more could wait for the disk. */
+  "audit/dropped": { readonly count: number };
+  /** Whole segments were removed, as the retention says. */
+  "audit/trimmed": { readonly throughSequence: number; readonly digest: string };
 }
 
 export type AuditEventName = keyof AuditFields;
@@ -122,6 +139,97 @@ export type AuditEventName = keyof AuditFields;
 export interface AuditEvent<N extends AuditEventName = AuditEventName> {
   readonly name: N;
   readonly fields: AuditFields[N];
+}
+
+/**
+ * `public`: may be shown to whoever operates SPACE. `sensitive`: names a person's credential, an address, or text that an
+ * outsider chose; written, and shown on request only. `secret`: never written.
+ */
+export type FieldClass = "public" | "sensitive" | "secret";
+
+export type AuditFieldClasses = {
+  readonly [N in AuditEventName]: { readonly [F in keyof AuditFields[N]]: FieldClass };
+};
+
+/** The class of every field. A field without one does not compile, and is not written at run time. */
+export const auditFieldClasses: AuditFieldClasses = {
+  "admission/denied": { admission: "public", sandboxId: "sensitive", reason: "public", presenter: "public" },
+  "admission/refreshed": {
+    admission: "public",
+    sandboxId: "sensitive",
+    reason: "public",
+    presenter: "public",
+  },
+  "gateway/misbehaved": { presenter: "public", problem: "public" },
+  "route/repaired": { sandboxId: "public", rejected: "public", found: "public" },
+  "route/denied": { admission: "public", sandboxId: "public" },
+  "worker/misbehaved": { admission: "public", workerId: "public", problem: "public" },
+  "api/answered": {
+    operation: "public",
+    tenantId: "public",
+    keyId: "sensitive",
+    sandboxId: "sensitive",
+    status: "public",
+    code: "public",
+  },
+  "caller/revoked": { sandboxId: "public" },
+  "execution/activated": { identity: "public", memory: "public" },
+  "execution/installed": { identity: "public" },
+  "execution/paused": { identity: "public", cutStreams: "public" },
+  "execution/pause-aborted": { identity: "public" },
+  "execution/retired": { identity: "public", keptFrozen: "public", cutStreams: "public" },
+  "execution/exited": { activationId: "public", reason: "public" },
+  "execution/readopted": { activationId: "public", sandboxId: "public" },
+  "endpoint/refused": { activationId: "public", problem: "public" },
+  "keys/replaced": { version: "public" },
+  "bridge/daemon-accepted": { pid: "public" },
+  "bridge/daemon-refused": { problem: "public" },
+  "bridge/adopted": { activationId: "public", sandboxId: "public" },
+  "bridge/rekeyed": { from: "public", to: "public" },
+  "bridge/released": { activationId: "public" },
+  "bridge/orphaned": { limitMs: "public" },
+  "sandbox/changed": { sandboxId: "public", state: "public", generation: "public", reason: "public" },
+  "capability/issued": {
+    capabilityId: "public",
+    sandboxId: "public",
+    generation: "public",
+    principal: "sensitive",
+    presenter: "public",
+  },
+  "caller/refused": { sandboxId: "sensitive", problem: "public" },
+  "api-key/created": { keyId: "sensitive", tenantId: "public" },
+  "api-key/refused": { problem: "public" },
+  "worker/connected": { workerId: "public", running: "public", ended: "public", lost: "public" },
+  "worker/disconnected": { workerId: "public" },
+  "worker/refused": { workerId: "public", problem: "public" },
+  "order/undelivered": { workerId: "public", sandboxId: "public", order: "public", code: "public" },
+  "upkeep/failed": { task: "public", sandboxId: "public", code: "public" },
+  "mesh/refused": { problem: "public", peer: "sensitive" },
+  "audit/opened": { log: "public", process: "public" },
+  "audit/witness": { kind: "public", proof: "public" },
+  "audit/checkpoint": { token: "public" },
+  "audit/recovered": { tornBytes: "public", tornDigest: "public" },
+  "audit/dropped": { count: "public" },
+  "audit/trimmed": { throughSequence: "public", digest: "public" },
+};
+
+/**
+ * The class of a field by the names alone, for what was read or built at run time: `secret` unless the table says
+ * otherwise.
+ */
+export function auditFieldClass(event: string, field: string): FieldClass {
+  if (!Object.hasOwn(auditFieldClasses, event)) return "secret";
+  const classes: Readonly<Record<string, FieldClass>> = auditFieldClasses[event as AuditEventName]; // cast: it has the line
+  return Object.hasOwn(classes, field) ? (classes[field] ?? "secret") : "secret";
+}
+
+/** The fields of an event as they may be written: whatever is secret, or in no table, is replaced by its mark. */
+export function redactAuditFields(event: string, fields: object): Readonly<Record<string, unknown>> {
+  const written: Record<string, unknown> = {};
+  for (const [field, value] of Object.entries(fields)) {
+    written[field] = auditFieldClass(event, field) === "secret" ? "[secret]" : value;
+  }
+  return written;
 }
 
 /**

@@ -131,8 +131,10 @@ async function compose(
   const nowMs = systemClock.wallMs();
   const authority = await loadOrCreateMesh({ directory: directory.tls, nowMs });
   const mesh = await joinMesh(directory, authority, nowMs);
-  const meshServer = await listenMesh(mesh.controlPlane, { host: "127.0.0.1", port: 0 }, (socket, peer) =>
-    control.accept(socket, parseWorkerId(peer.name)),
+  const meshServer = await listenMesh(
+    mesh.controlPlane,
+    { host: "127.0.0.1", port: 0 },
+    { onPeer: (socket, { name }) => control.accept(socket, parseWorkerId(name)), audit },
   );
   undo.push(() => meshServer.close());
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
+import type { Socket } from "node:net";
 import { createServer, type Server, type TLSSocket } from "node:tls";
+import { type AuditSink, isSpaceError } from "@space/model";
 import {
   type Authority,
   dialPeer,
@@ -37,22 +39,33 @@ export async function dialMesh(
   return socket.setKeepAlive(true, keepAliveMs);
 }
 
-/** Listens for components of the mesh. `onPeer` gets only verified ones; it may refuse a name by destroying the socket. */
+export interface MeshServing {
+  /** Gets verified components only. It refuses one that has no business here by throwing `endpoint/mismatch` or `input/invalid`. */
+  readonly onPeer: (socket: TLSSocket, peer: MeshPeer) => void;
+  readonly audit: AuditSink;
+}
+
+/** Listens for components of the mesh. Who is not let in is cut off and recorded. */
 export function listenMesh(
   member: MeshMember,
   address: { readonly host: string; readonly port: number },
-  onPeer: (socket: TLSSocket, peer: MeshPeer) => void,
+  { onPeer, audit }: MeshServing,
 ): Promise<Server> {
+  const refuse = (socket: Socket, error: unknown): void => {
+    const peer = `${socket.remoteAddress ?? ""}:${socket.remotePort ?? ""}`;
+    socket.destroy();
+    audit.record("mesh/refused", { problem: problemOf(error), peer });
+  };
   const server = createServer(serverOptions(member.identity, member.authorityCertificate), (socket) => {
     socket.on("error", () => undefined); // the link that takes it over reports its end
     socket.setNoDelay(true);
     try {
       onPeer(socket, { name: peerName(socket), thumbprint: peerThumbprint(socket) });
-    } catch {
-      socket.destroy(); // not a component that we know how to name
+    } catch (error) {
+      refuse(socket, error);
     }
   });
-  server.on("tlsClientError", (_error, socket) => socket.destroy());
+  server.on("tlsClientError", (error, socket) => refuse(socket, error));
   return new Promise((resolve, reject) => {
     server.once("error", reject);
     server.listen(address.port, address.host, () => {
@@ -60,6 +73,13 @@ export function listenMesh(
       resolve(server);
     });
   });
+}
+
+/** A constant of ours or of Node's: nothing that the peer wrote. */
+function problemOf(error: unknown): string {
+  if (isSpaceError(error, "endpoint/mismatch")) return error.details.problem;
+  if (isSpaceError(error, "input/invalid")) return "the peer is no component that may dial here";
+  return error instanceof Error && "code" in error ? String(error.code) : "failed";
 }
 
 export function portOf(server: { address(): unknown }): number {

@@ -2,8 +2,8 @@
 // Copyright 2026 The SPACE authors
 
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
-import type { Server, TLSSocket } from "node:tls";
-import { listenMesh, type MeshMember, type MeshPeer, portOf } from "../host/mesh-sockets.ts";
+import type { Server } from "node:tls";
+import { listenMesh, type MeshMember, type MeshServing, portOf } from "../host/mesh-sockets.ts";
 
 export interface KeptPort {
   readonly host: string;
@@ -17,13 +17,13 @@ export interface KeptPort {
 export async function listenOnKeptPort(
   member: MeshMember,
   wanted: KeptPort,
-  onPeer: (socket: TLSSocket, peer: MeshPeer) => void,
+  serving: MeshServing,
 ): Promise<Server> {
   const { host, file } = wanted;
   const kept = wanted.port === 0 && existsSync(file) ? Number(readFileSync(file, "utf8")) : wanted.port;
-  const server = await listenMesh(member, { host, port: kept }, onPeer).catch((error: unknown) => {
+  const server = await listenMesh(member, { host, port: kept }, serving).catch((error: unknown) => {
     if (kept === wanted.port) throw error;
-    return listenMesh(member, { host, port: 0 }, onPeer);
+    return listenMesh(member, { host, port: 0 }, serving);
   });
   writeFileSync(file, String(portOf(server)));
   return server;

@@ -3,16 +3,17 @@
 
 import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import type { Duplex } from "node:stream";
 import { setTimeout as pause } from "node:timers/promises";
 import { importPublicKey } from "@space/capability";
-import { newWorkerId, SpaceError } from "@space/model";
+import { type AuditSink, newWorkerId, SpaceError } from "@space/model";
 import { chunkedArchives, DirectoryObjectStore } from "@space/object-store";
 import { SqliteWorkerStore } from "@space/store-sqlite";
 import { NamespaceSubstrate } from "@space/substrate-namespace";
 import type { createWorker, Worker } from "@space/worker";
 import { auditFile } from "../host/audit-file.ts";
 import { errorLog } from "../host/error-log.ts";
-import { dialMesh, type MeshMember, portOf } from "../host/mesh-sockets.ts";
+import { dialMesh, type MeshMember, type MeshPeer, portOf } from "../host/mesh-sockets.ts";
 import { systemClock } from "../host/system-clock.ts";
 import { systemRandom } from "../host/system-random.ts";
 import { BridgeProcess } from "./bridge-process.ts";
@@ -47,16 +48,19 @@ async function startWorkerDaemon(configPath: string, create: typeof createWorker
     throw new SpaceError("certificate/refused", { problem: "the store is another worker's: enrol anew" });
   }
   const substrate = await openSubstrate(config);
-  const worker = await composeWorker(config, { create, records, substrate });
+  const audit = auditFile(join(config.data, "audit.jsonl"));
+  const worker = await composeWorker(config, { create, records, substrate, audit });
   const member: MeshMember = {
     identity: readMeshIdentity(config.tls.identity),
     authorityCertificate: readFileSync(config.tls.authority, "utf8"),
   };
   const kept = { ...config.listen, file: join(config.data, "port") };
-  const server = await listenOnKeptPort(member, kept, (socket, peer) => {
-    if (peer.name === gatewayName) worker.acceptGateway(socket, peer.thumbprint);
-    else socket.destroy();
-  });
+  const onPeer = (socket: Duplex, { name, thumbprint }: MeshPeer): void => {
+    if (name !== gatewayName)
+      throw new SpaceError("endpoint/mismatch", { problem: "the peer is no gateway" });
+    worker.acceptGateway(socket, thumbprint);
+  };
+  const server = await listenOnKeptPort(member, kept, { onPeer, audit });
   const stopped = new AbortController();
   void asked.then((how) => {
     stopped.abort();
@@ -93,9 +97,14 @@ function openSubstrate(config: WorkerConfig): Promise<NamespaceSubstrate> {
 
 async function composeWorker(
   config: WorkerConfig,
-  parts: { create: typeof createWorker; records: SqliteWorkerStore; substrate: NamespaceSubstrate },
+  parts: {
+    create: typeof createWorker;
+    records: SqliteWorkerStore;
+    substrate: NamespaceSubstrate;
+    audit: AuditSink;
+  },
 ): Promise<Worker> {
-  const { create, records, substrate } = parts;
+  const { create, records, substrate, audit } = parts;
   const bridge = new BridgeProcess(
     { run: config.run, userId: config.bridgeUserId, logPath: join(config.data, "bridge.log") },
     () => substrate.launchClient,
@@ -111,7 +120,7 @@ async function composeWorker(
       host: bridge,
       clock: systemClock,
       random: systemRandom,
-      audit: auditFile(join(config.data, "audit.jsonl")),
+      audit,
     },
   );
 }

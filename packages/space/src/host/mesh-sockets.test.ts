@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { after, test } from "node:test";
+import { connect } from "node:tls";
+import { type AuditFields, parseWorkerId, SpaceError } from "@space/model";
+import { createAuthority, issuePeer, type TlsIdentity } from "@space/mtls";
+import { dialMesh, listenMesh, type MeshPeer, portOf } from "./mesh-sockets.ts";
+
+const nowMs = Date.now();
+const authority = createAuthority({ commonName: "mesh", nowMs });
+const stranger = createAuthority({ commonName: "mesh", nowMs });
+const member = (name: string, by = authority): TlsIdentity => issuePeer(by, { commonName: name, nowMs });
+const listener = { identity: member("control-plane"), authorityCertificate: authority.certificate };
+
+const refusals: AuditFields["mesh/refused"][] = [];
+const refusal = Promise.withResolvers<void>();
+let next = refusal;
+const entered: string[] = [];
+const server = await listenMesh(
+  listener,
+  { host: "127.0.0.1", port: 0 },
+  {
+    onPeer: (socket, { name }: MeshPeer) => {
+      if (name === "lost") throw new SpaceError("endpoint/mismatch", { problem: "no business here" });
+      parseWorkerId(name);
+      entered.push(name);
+      socket.end();
+    },
+    audit: {
+      record: (name, fields) => {
+        assert.equal(name, "mesh/refused");
+        refusals.push(fields as AuditFields["mesh/refused"]); // cast: the name was just compared
+        next.resolve();
+      },
+    },
+  },
+);
+after(() => server.close());
+
+/** Dials with this identity, or none, and waits until the refusal is recorded. */
+async function refusedDial(identity: TlsIdentity | undefined): Promise<AuditFields["mesh/refused"]> {
+  next = Promise.withResolvers<void>();
+  const shown = identity && { cert: identity.certificate, key: identity.key.reveal() };
+  const socket = connect({
+    ...shown,
+    host: "127.0.0.1",
+    port: portOf(server),
+    ca: authority.certificate,
+    checkServerIdentity: () => undefined,
+  });
+  socket.on("error", () => undefined);
+  const closed = new Promise((resolve) => socket.once("close", resolve));
+  await Promise.all([next.promise, closed]);
+  const recorded = refusals.at(-1);
+  assert.ok(recorded);
+  assert.match(recorded.peer, /^127\.0\.0\.1:\d+$/);
+  return recorded;
+}
+
+test("whoever is not let in on a private hop is cut off and recorded (incident 36)", async () => {
+  assert.equal((await refusedDial(undefined)).problem, "ERR_SSL_PEER_DID_NOT_RETURN_A_CERTIFICATE");
+  assert.match((await refusedDial(member("wrk_aaaaaaaaaaaaaaaa", stranger))).problem, /^ERR_SSL_|^ERR_/);
+  assert.equal((await refusedDial(member("lost"))).problem, "no business here");
+  const gateway = await refusedDial(member("gateway"));
+  assert.equal(gateway.problem, "the peer is no component that may dial here");
+  assert.deepEqual([refusals.length, entered], [4, []]);
+});
+
+test("a member of the mesh enters unrecorded, and refuses a listener of another name (incident 36)", async () => {
+  const before = refusals.length;
+  const worker = { identity: member("wrk_bbbbbbbbbbbbbbbb"), authorityCertificate: authority.certificate };
+  const place = { host: "127.0.0.1", port: portOf(server) };
+  const socket = await dialMesh(worker, { ...place, name: "control-plane" });
+  await once(socket.resume(), "close");
+  assert.deepEqual([entered, refusals.length], [["wrk_bbbbbbbbbbbbbbbb"], before]);
+  await assert.rejects(dialMesh(worker, { ...place, name: "gateway" }), { code: "endpoint/mismatch" });
+});
