@@ -52,7 +52,8 @@ export function listenMesh(
   { onPeer, audit }: MeshServing,
 ): Promise<Server> {
   const refuse = (socket: Socket, error: unknown): void => {
-    const peer = `${socket.remoteAddress ?? ""}:${socket.remotePort ?? ""}`;
+    const { remoteAddress: host, remotePort: port } = socket; // Node forgets them when the handshake fails
+    const peer = host === undefined ? "unknown" : `${host}:${port}`;
     socket.destroy();
     audit.record("mesh/refused", { problem: problemOf(error), peer });
   };
