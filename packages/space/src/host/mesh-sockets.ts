@@ -66,7 +66,8 @@ export function listenMesh(
       refuse(socket, error);
     }
   });
-  server.on("tlsClientError", (error, socket) => refuse(socket, error));
+  // A certificate that is not to be trusted shows only as a reset in the error.
+  server.on("tlsClientError", (error, socket) => refuse(socket, socket.authorizationError ?? error));
   return new Promise((resolve, reject) => {
     server.once("error", reject);
     server.listen(address.port, address.host, () => {
@@ -80,7 +81,8 @@ export function listenMesh(
 function problemOf(error: unknown): string {
   if (isSpaceError(error, "endpoint/mismatch")) return error.details.problem;
   if (isSpaceError(error, "input/invalid")) return "the peer is no component that may dial here";
-  return error instanceof Error && "code" in error ? String(error.code) : "failed";
+  if (error instanceof Error) return "code" in error ? String(error.code) : "failed";
+  return String(error); // TLS's own name for why a certificate is not to be trusted
 }
 
 export function portOf(server: { address(): unknown }): number {
