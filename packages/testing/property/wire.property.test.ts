@@ -26,7 +26,7 @@ import { settle } from "../src/virtual-clock.ts";
 
 const frames = fc.array(
   fc.record({
-    type: fc.integer({ min: 1, max: 11 }),
+    type: fc.integer({ min: 1, max: 12 }),
     stream: fc.integer({ min: 0, max: 0xffff_ffff }),
     payload: fc.oneof(fc.uint8Array({ maxLength: 40 }), fc.uint8Array({ minLength: 1000, maxLength: 5000 })),
   }),

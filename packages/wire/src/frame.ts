@@ -32,6 +32,8 @@ export const frameType = {
   headEnd: 10,
   /** R-27: the acceptor has admitted the operation and wants its body; payload: the admission id. Before the head, once. */
   proceed: 11,
+  /** As `data`, and its sender has nothing more to send. */
+  dataEnd: 12,
 } as const;
 export type FrameType = (typeof frameType)[keyof typeof frameType];
 
@@ -41,11 +43,37 @@ export interface Frame {
   readonly payload: Buffer;
 }
 
+export interface FrameHeader {
+  readonly type: FrameType;
+  readonly stream: number;
+  readonly payloadBytes: number;
+}
+
+/** Writes a header at `at`; there must be room for `frameHeaderBytes`. */
+export function writeFrameHeader(
+  into: Buffer,
+  at: number,
+  { type, stream, payloadBytes }: FrameHeader,
+): void {
+  into[at] = payloadBytes >>> 24;
+  into[at + 1] = payloadBytes >>> 16;
+  into[at + 2] = payloadBytes >>> 8;
+  into[at + 3] = payloadBytes;
+  into[at + 4] = type;
+  into[at + 5] = stream >>> 24;
+  into[at + 6] = stream >>> 16;
+  into[at + 7] = stream >>> 8;
+  into[at + 8] = stream;
+}
+
+/** Changes the type of the frame whose header is at `at`. */
+export function retypeFrame(into: Buffer, at: number, type: FrameType): void {
+  into[at + 4] = type;
+}
+
 export function encodeHeader(type: FrameType, stream: number, payloadBytes: number): Buffer {
   const header = Buffer.allocUnsafe(frameHeaderBytes);
-  header.writeUInt32BE(payloadBytes, 0);
-  header.writeUInt8(type, 4);
-  header.writeUInt32BE(stream, 5);
+  writeFrameHeader(header, 0, { type, stream, payloadBytes });
   return header;
 }
 

@@ -223,9 +223,18 @@ const openersBreaches: Record<string, RawFrame[]> = {
     [frameType.end, 1],
     [frameType.data, 1, "x"],
   ],
+  "bytes after an end that came with bytes": [
+    [frameType.open, 1],
+    [frameType.dataEnd, 1, "x"],
+    [frameType.data, 1, "x"],
+  ],
   "a second end": [
     [frameType.openEnd, 1],
     [frameType.end, 1],
+  ],
+  "a second end with bytes": [
+    [frameType.openEnd, 1],
+    [frameType.dataEnd, 1, "x"],
   ],
   "a head of a stream that the peer opened": [
     [frameType.open, 1],

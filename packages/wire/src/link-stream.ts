@@ -28,7 +28,7 @@ export interface StreamHandlers {
 export interface StreamCarrier {
   /** Whether the socket is behind; the stream is then told by `resume` when it no longer is. */
   isBehind(stream: LinkStream): boolean;
-  write(type: FrameType, stream: number, payload: Buffer | undefined): void;
+  write(type: FrameType, stream: number, payload: Buffer | string | undefined): void;
   forget(stream: LinkStream): void;
   /** Something in this process has a bug. */
   report(error: unknown): void;
@@ -82,10 +82,9 @@ export class LinkStream {
   sendHead(head: string, end: boolean): void {
     this.#mustAccept();
     if (this.#over || this.#heads === "head" || this.#outEnd !== "open") return;
-    const payload = Buffer.from(head);
-    if (payload.length > headLimitBytes) return this.#breakOff("link/head-too-large");
+    if (Buffer.byteLength(head) > headLimitBytes) return this.#breakOff("link/head-too-large");
     this.#heads = "head";
-    this.#link.write(end ? frameType.headEnd : frameType.head, this.id, payload);
+    this.#link.write(end ? frameType.headEnd : frameType.head, this.id, head);
     if (end) this.markEnded();
   }
 
@@ -94,7 +93,7 @@ export class LinkStream {
     this.#mustAccept();
     if (this.#over || this.#heads !== "none" || this.#outEnd !== "open") return;
     this.#heads = "proceed";
-    this.#link.write(frameType.proceed, this.id, Buffer.from(admission));
+    this.#link.write(frameType.proceed, this.id, admission);
   }
 
   /**
@@ -118,7 +117,7 @@ export class LinkStream {
   /** Ends both directions for both sides; the own handlers are not called. What waits for credit is dropped. */
   reset(reason: string): void {
     if (this.#over) return;
-    this.#link.write(frameType.reset, this.id, Buffer.from(reason));
+    this.#link.write(frameType.reset, this.id, reason);
     this.#finish();
   }
 
@@ -173,6 +172,9 @@ export class LinkStream {
         return this.#proceed(frame.payload.toString("latin1", 0, 64));
       case frameType.data:
         return this.#data(frame.payload);
+      case frameType.dataEnd:
+        this.#data(frame.payload);
+        return this.#ended();
       case frameType.end:
         return this.#ended();
       case frameType.reset:
@@ -209,7 +211,7 @@ export class LinkStream {
   }
 
   #ended(): void {
-    if (this.#over) return; // the handler of the head that this end came with has reset the stream
+    if (this.#over) return; // the handler of what this end came with has reset the stream
     if (this.#gotEnd) throw violation("a second end");
     this.#gotEnd = true;
     this.#tell((handlers) => handlers.onEnd());
@@ -231,7 +233,7 @@ export class LinkStream {
   /** Ends both directions, and tells both sides. */
   #breakOff(reason: string): void {
     if (this.#over) return;
-    this.#link.write(frameType.reset, this.id, Buffer.from(reason));
+    this.#link.write(frameType.reset, this.id, reason);
     this.fail(reason);
   }
 

@@ -91,13 +91,12 @@ export class FrameLink {
    * `link/too-many-streams`, or `link/head-too-large` for a head above `headLimitBytes`.
    */
   open(head: string, handlers: StreamHandlers, end: boolean): LinkStream {
-    const payload = Buffer.from(head);
-    const refusal = this.#refusalToOpen(payload);
+    const refusal = this.#refusalToOpen(head);
     if (refusal !== undefined) return this.#unopened(handlers, refusal);
     const id = this.#ids.take((taken) => this.#streams.has(taken));
     const stream = new LinkStream(this.#carrier, { id, side: "opener", handlers });
     this.#streams.set(id, stream);
-    this.#write(end ? frameType.openEnd : frameType.open, id, payload);
+    this.#write(end ? frameType.openEnd : frameType.open, id, head);
     if (end) stream.markEnded();
     return stream;
   }
@@ -128,10 +127,10 @@ export class FrameLink {
     this.#guarded(() => this.#options.onClose?.(cause));
   }
 
-  #refusalToOpen(head: Buffer): string | undefined {
+  #refusalToOpen(head: string): string | undefined {
     if (this.#closed) return "link/closed";
     if (this.#streams.size >= this.#maxStreams) return "link/too-many-streams";
-    return head.length > headLimitBytes ? "link/head-too-large" : undefined;
+    return Buffer.byteLength(head) > headLimitBytes ? "link/head-too-large" : undefined;
   }
 
   /** A stream that the other side never hears of. */
@@ -147,7 +146,7 @@ export class FrameLink {
     return stream;
   }
 
-  #write(type: FrameType, stream: number, payload: Buffer | undefined): void {
+  #write(type: FrameType, stream: number, payload: Buffer | string | undefined): void {
     if (this.#closed) return;
     this.#queue.add(type, stream, payload);
     if (this.#flushing) return;
@@ -203,7 +202,7 @@ export class FrameLink {
       case frameType.pong:
         return this.#pings.shift()?.();
       default:
-        if (frame.type > frameType.proceed || frame.type === 0) throw violation("unknown frame");
+        if (frame.type > frameType.dataEnd || frame.type === 0) throw violation("unknown frame");
         // A frame of a stream that is over here was on its way when it ended: dropped on purpose.
         this.#streams.get(frame.stream)?.receive(frame);
     }
@@ -215,7 +214,7 @@ export class FrameLink {
     const mayOpen = onOpen !== undefined && this.#ids.isTheirs(id) && !this.#streams.has(id);
     if (!mayOpen) throw violation("unexpected stream");
     if (this.#streams.size >= this.#maxStreams) {
-      return this.#write(frameType.reset, id, Buffer.from("link/too-many-streams"));
+      return this.#write(frameType.reset, id, "link/too-many-streams");
     }
     const stream = new LinkStream(this.#carrier, { id, side: "acceptor" });
     this.#streams.set(id, stream);

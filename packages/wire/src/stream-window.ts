@@ -35,6 +35,11 @@ export class SendWindow {
   push(bytes: Buffer): boolean {
     if (this.#waitingBytes >= streamBacklogLimitBytes) return false;
     if (bytes.length === 0) return true;
+    if (this.idle && bytes.length <= this.#credit) {
+      this.#credit -= bytes.length;
+      this.#emit(bytes);
+      return true;
+    }
     this.#waiting.push(bytes);
     this.#waitingBytes += bytes.length;
     this.#advance();
