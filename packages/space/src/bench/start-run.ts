@@ -7,10 +7,17 @@ import { ensureTools, runFolder } from "./bench-tools.ts";
 import { BenchmarkedSystem } from "./contenders/benchmarked-system.ts";
 import { withEnding } from "./ending.ts";
 import { atLeast, atMost, type JudgedGoal, judge } from "./goals.ts";
-import { busySeconds, type MachineFacts, machineFacts, proportionalBytes } from "./machine.ts";
+import { type MachineFacts, machineFacts, proportionalBytes } from "./machine.ts";
 import { QuietGate } from "./quiet-gate.ts";
 import type { CreatedSandbox, SandboxClient } from "./sandbox-client.ts";
 import { median, medianRatio, percentile, rounded } from "./statistics.ts";
+import {
+  bwrapTrue,
+  type SustainedRounds,
+  type SustainedStarts,
+  summariseSustained,
+  sustain,
+} from "./sustained-starts.ts";
 
 export interface Timing {
   readonly count: number;
@@ -30,13 +37,7 @@ export interface StartReport {
   readonly coldGuest: Timing;
   /** `bwrap` with the same namespaces and `true` inside: start to end. */
   readonly bwrap: Timing;
-  readonly sustained: {
-    readonly seconds: number;
-    /** Created, used once and killed. */
-    readonly executionsPerSecond: number;
-    readonly cpuSecondsPerExecution: number;
-    readonly bwrapPerSecond: number;
-  };
+  readonly sustained: SustainedStarts;
   readonly idle: {
     readonly sandboxes: number;
     /** Proportional share of the guest's pid 1. */
@@ -52,13 +53,15 @@ export interface StartReport {
 interface Plan {
   readonly rounds: number;
   readonly each: number;
+  readonly sustainedRounds: number;
+  /** Of executions in one round; of guests and of `bwrap` a third each. */
   readonly sustainedSeconds: number;
   readonly idle: number;
 }
 
 const plans: Readonly<Record<"whole" | "quick", Plan>> = {
-  whole: { rounds: 8, each: 15, sustainedSeconds: 60, idle: 50 },
-  quick: { rounds: 3, each: 8, sustainedSeconds: 10, idle: 20 },
+  whole: { rounds: 8, each: 15, sustainedRounds: 5, sustainedSeconds: 12, idle: 50 },
+  quick: { rounds: 3, each: 8, sustainedRounds: 3, sustainedSeconds: 4, idle: 20 },
 };
 
 /** Measures what a sandbox costs to start and to keep, beside plain `bwrap`. */
@@ -87,14 +90,17 @@ export function benchStart(quick: boolean, progress: (line: string) => void): Pr
     progress("single starts done");
     const idle = await measureIdle(system, plan.idle);
     progress("idle memory done");
-    const sustained = await sustain(system, plan.sustainedSeconds);
+    const sustained = await sustain(
+      { rounds: plan.sustainedRounds, seconds: plan.sustainedSeconds },
+      { system, substrate: cold, gate, oneExecution },
+    );
     progress("sustained starts done");
     return {
       bench: "start",
       machine: machineFacts(),
       gate: gate.counts,
       ...timings(starts),
-      sustained,
+      sustained: summariseSustained(sustained),
       idle,
       goals: judgeStart(starts, sustained, idle),
     };
@@ -161,59 +167,6 @@ async function timed(work: () => Promise<() => Promise<unknown>>): Promise<numbe
   return tookMs;
 }
 
-const bwrapArguments =
-  "--unshare-all --die-with-parent --new-session --ro-bind /usr /usr --symlink usr/bin /bin --symlink usr/lib /lib --symlink usr/lib64 /lib64 --proc /proc --dev /dev --tmpfs /tmp -- /usr/bin/true".split(
-    " ",
-  );
-
-function bwrapTrue(): Promise<number> {
-  const beganMs = performance.now();
-  return new Promise((resolve, reject) => {
-    const child = spawn("bwrap", bwrapArguments, { stdio: "ignore", env: {} });
-    child.once("error", reject);
-    child.once("exit", (code) =>
-      code === 0 ? resolve(performance.now() - beganMs) : reject(new Error(`bwrap ended with ${code}`)),
-    );
-  });
-}
-
-/** Creates, uses and kills, four callers at a time, then starts `bwrap` the same way for a sixth of the time. */
-async function sustain(system: BenchmarkedSystem, seconds: number): Promise<StartReport["sustained"]> {
-  const clients = await Promise.all(Array.from({ length: 4 }, () => system.client()));
-  const busyBefore = busySeconds();
-  const done = await forSeconds(
-    seconds,
-    clients.map((client) => () => oneExecution(client)),
-  );
-  const cpuSeconds = busySeconds() - busyBefore;
-  for (const client of clients) client.close();
-  const bwrapSeconds = Math.max(5, seconds / 6);
-  const wrapped = await forSeconds(
-    bwrapSeconds,
-    clients.map(() => bwrapTrue),
-  );
-  return {
-    seconds,
-    executionsPerSecond: rounded(done / seconds),
-    cpuSecondsPerExecution: rounded(cpuSeconds / done),
-    bwrapPerSecond: rounded(wrapped / bwrapSeconds),
-  };
-}
-
-/** How often the works, each one after the other, were done in the time. */
-async function forSeconds(seconds: number, works: readonly (() => Promise<unknown>)[]): Promise<number> {
-  const untilMs = performance.now() + seconds * 1000;
-  let done = 0;
-  const run = async (work: () => Promise<unknown>): Promise<void> => {
-    while (performance.now() < untilMs) {
-      await work();
-      done += 1;
-    }
-  };
-  await Promise.all(works.map(run));
-  return done;
-}
-
 async function measureIdle(system: BenchmarkedSystem, count: number): Promise<StartReport["idle"]> {
   const client = await system.client();
   await system.settled();
@@ -272,7 +225,7 @@ function timing(rounds: readonly number[][]): Timing {
 
 function judgeStart(
   { whole, create, cold, bwrap }: StartSamples,
-  sustained: StartReport["sustained"],
+  sustained: SustainedRounds,
   idle: StartReport["idle"],
 ): readonly JudgedGoal[] {
   const over = (values: readonly number[][]): number | undefined =>
@@ -282,8 +235,12 @@ function judgeStart(
     judge(atMost("G12'", "a sandbox created through the API / bwrap and true, p50", 0.5, 0.2), over(create)),
     judge(atMost("G12'", "create to the first command's result / bwrap and true, p50", 1, 0.5), over(whole)),
     judge(
-      atLeast("G12", "executions created, used and killed a second / bwrap starts a second", 2, 5),
-      sustained.executionsPerSecond / sustained.bwrapPerSecond,
+      atLeast("G12", "guests started, answering and ended a second / bwrap starts a second", 2, 5),
+      medianRatio(sustained.guests, sustained.bwrap),
+    ),
+    judge(
+      atLeast("G12'", "executions created, used and killed a second / bwrap starts a second", 2, 5),
+      medianRatio(sustained.executions, sustained.bwrap),
     ),
     judge(
       atMost("G15", "memory that one idle sandbox adds / an idle Node process", 0.25, 0.05),
