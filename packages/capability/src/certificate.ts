@@ -13,9 +13,9 @@ import {
   type Retirement,
   SpaceError,
 } from "@space/model";
+import { certificateDigest } from "./digest.ts";
 import { invalid, parseSeconds } from "./fields.ts";
-import { openToken, sealToken, type TokenKind } from "./jws.ts";
-import type { KeyRing } from "./key-ring.ts";
+import { type KeyHolder, openToken, openVouched, sealToken, type TokenKind } from "./jws.ts";
 import { parsePublicKey, type SigningKey } from "./keys.ts";
 
 const certificateKind: TokenKind<ExecutionCertificate> = {
@@ -45,8 +45,19 @@ export function signCertificate(key: SigningKey, certificate: ExecutionCertifica
 }
 
 /** R-12: checks form, key and signature. Throws `certificate/refused`. */
-export function verifyCertificate(token: string, ring: KeyRing): ExecutionCertificate {
-  return openOrRefuse(certificateKind, token, ring);
+export function verifyCertificate(token: string, keys: KeyHolder): ExecutionCertificate {
+  return openOrRefuse(certificateKind, token, keys);
+}
+
+/**
+ * Reads a certificate whose exact bytes are vouched for: `digest` comes from a signed statement or from the reader's own
+ * record of what it verified at install. So the key that signed it may be gone by now (R-10). Throws `certificate/refused`.
+ */
+export function readVouchedCertificate(token: string, digest: Digest): ExecutionCertificate {
+  if (certificateDigest(token) !== digest) throw refused("digest");
+  const certificate = openVouched(certificateKind, token);
+  if (certificate === undefined) throw refused("form");
+  return certificate;
 }
 
 /** R-12: signs the order to stop serving exactly this identity. The control plane's alone. Throws `input/invalid`. */
@@ -56,14 +67,18 @@ export function signRetirement(key: SigningKey, retirement: Retirement): string 
 }
 
 /** R-12: checks form, key and signature. Throws `certificate/refused`. */
-export function verifyRetirement(token: string, ring: KeyRing): Retirement {
-  return openOrRefuse(retirementKind, token, ring);
+export function verifyRetirement(token: string, keys: KeyHolder): Retirement {
+  return openOrRefuse(retirementKind, token, keys);
 }
 
-function openOrRefuse<T>(kind: TokenKind<T>, token: string, ring: KeyRing): T {
-  const opened = openToken(kind, token, ring.find);
+function openOrRefuse<T>(kind: TokenKind<T>, token: string, keys: KeyHolder): T {
+  const opened = openToken(kind, token, keys.find);
   if (opened.kind === "opened") return opened.value;
-  throw new SpaceError("certificate/refused", { problem: opened.reason });
+  throw refused(opened.reason);
+}
+
+function refused(problem: string): SpaceError {
+  return new SpaceError("certificate/refused", { problem });
 }
 
 function readCertificate(payload: unknown): ExecutionCertificate {

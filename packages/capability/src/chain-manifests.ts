@@ -6,12 +6,13 @@ import {
   compareIdentity,
   type Digest,
   type ExecutionCertificate,
+  isSpaceError,
   type SnapshotManifest,
   SpaceError,
 } from "@space/model";
-import { type ChainLink, chainLinksLimit } from "./chain-links.ts";
+import { type ChainLink, chainLinksLimit, nameOf } from "./chain-links.ts";
 import { manifestDigest } from "./digest.ts";
-import type { KeyRing } from "./key-ring.ts";
+import type { KeyHolder } from "./jws.ts";
 import { importPublicKey, keyIdOfText } from "./keys.ts";
 import { openManifest, verifyCountersigned } from "./manifest.ts";
 
@@ -30,26 +31,43 @@ type Manifests = ReadonlyMap<Digest, SnapshotManifest>;
 
 /**
  * R-5: the manifests by their digest: each countersigned by the control plane, signed by an execution of the chain, and
- * linked; and each certificate that was restored from one finds it here. Throws `snapshot/refused`.
+ * linked; and each certificate that was restored from one finds it here. Throws `chain/refused` naming the link.
  */
 export function verifyManifests(
   countersigned: readonly string[],
   links: readonly ChainLink[],
-  ring: KeyRing,
+  keys: KeyHolder,
 ): Manifests {
-  if (countersigned.length > chainLinksLimit) throw broken("too many manifests");
+  const count = countersigned.length;
+  if (count > chainLinksLimit) throw broken("manifests", "too many manifests");
   const signers = new Map(links.map((link) => [link.digest, link.certificate]));
-  const keys = executionKeys(links);
+  const executions = executionKeys(links);
   const manifests = new Map<Digest, SnapshotManifest>();
-  for (const token of countersigned) {
-    const signed = verifyCountersigned(token, ring);
-    const digest = manifestDigest(signed);
-    if (manifests.has(digest)) throw broken("repeated manifest");
-    manifests.set(digest, verifySigner(signed, signers, keys));
-  }
-  for (const manifest of manifests.values()) checkPrevious(manifest, manifests, links);
-  for (const { certificate } of links) checkRestored(certificate, manifests);
+  countersigned.forEach((token, at) => {
+    checked(nameOf("manifest", at, count), () => {
+      const signed = verifyCountersigned(token, keys);
+      const digest = manifestDigest(signed);
+      if (manifests.has(digest)) throw problem("repeated manifest");
+      manifests.set(digest, verifySigner(signed, signers, executions));
+    });
+  });
+  [...manifests.values()].forEach((manifest, at) => {
+    checked(nameOf("manifest", at, count), () => checkPrevious(manifest, manifests, links));
+  });
+  links.forEach(({ certificate }, at) => {
+    checked(nameOf("certificate", at, links.length), () => checkRestored(certificate, manifests));
+  });
   return manifests;
+}
+
+/** Says which link it was that was refused. */
+function checked(link: string, check: () => void): void {
+  try {
+    check();
+  } catch (cause) {
+    if (!isSpaceError(cause, "snapshot/refused")) throw cause;
+    throw new SpaceError("chain/refused", { link, problem: cause.details.problem }, { cause });
+  }
 }
 
 function executionKeys(links: readonly ChainLink[]): ReadonlyMap<string, KeyObject> {
@@ -68,9 +86,9 @@ function verifySigner(
 ): SnapshotManifest {
   const { manifest, kid } = openManifest(signed, (name) => keys.get(name));
   const signer = signers.get(manifest.certificate);
-  if (signer === undefined) throw broken("certificate is not in the chain");
+  if (signer === undefined) throw problem("certificate is not in the chain");
   const isSame = compareIdentity(manifest.identity, signer.identity) === "identical";
-  if (!isSame || kid !== keyIdOfText(signer.publicKey)) throw broken("other execution");
+  if (!isSame || kid !== keyIdOfText(signer.publicKey)) throw problem("other execution");
   return manifest;
 }
 
@@ -81,8 +99,8 @@ function checkPrevious(manifest: SnapshotManifest, manifests: Manifests, links: 
   const previous = manifests.get(previousManifest);
   if (previous === undefined) {
     const isParents = links.some(({ certificate }) => namesAsParent(certificate, previousManifest));
-    if (!isParents) throw broken("previous is missing");
-  } else if (previous.identity.generation > manifest.identity.generation) throw broken("previous is newer");
+    if (!isParents) throw problem("previous is missing");
+  } else if (previous.identity.generation > manifest.identity.generation) throw problem("previous is newer");
 }
 
 /** R-5: what an execution was restored from is an older manifest of this sandbox, or the parent's that its origin names. */
@@ -90,15 +108,19 @@ function checkRestored(certificate: ExecutionCertificate, manifests: Manifests):
   const { restoredFrom } = certificate;
   if (restoredFrom === null || namesAsParent(certificate, restoredFrom)) return;
   const manifest = manifests.get(restoredFrom);
-  if (manifest === undefined) throw broken("restored from none of these");
+  if (manifest === undefined) throw problem("restored from none of these");
   const isOlder = manifest.identity.generation < certificate.identity.generation;
-  if (!isOlder) throw broken("restored from a newer one");
+  if (!isOlder) throw problem("restored from a newer one");
 }
 
 function namesAsParent({ origin }: ExecutionCertificate, manifest: Digest): boolean {
   return origin.kind !== "self" && origin.parentManifest === manifest;
 }
 
-function broken(problem: ManifestBreak): SpaceError {
-  return new SpaceError("snapshot/refused", { problem });
+function problem(text: ManifestBreak): SpaceError {
+  return new SpaceError("snapshot/refused", { problem: text });
+}
+
+function broken(link: string, text: ManifestBreak): SpaceError {
+  return new SpaceError("chain/refused", { link, problem: text });
 }

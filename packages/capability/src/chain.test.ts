@@ -73,12 +73,12 @@ class Chain {
   }
 }
 
-const breaks = (chain: Chain, code: "certificate/refused" | "snapshot/refused", problem: string): void => {
+const breaks = (chain: Chain, link: string, problem: string): void => {
   assert.throws(
     () => chain.verify(),
     (error) => {
       assert.ok(isSpaceError(error));
-      assert.deepEqual([error.code, error.details], [code, { problem }]);
+      assert.deepEqual([error.code, error.details], ["chain/refused", { link, problem }]);
       return true;
     },
   );
@@ -127,37 +127,45 @@ it("R-5: a fork begins with the parent's manifest that its signed origin names",
   chain.snapshot(absent);
   chain.verify();
   const other = new Chain().link(identity(1), { origin, restoredFrom: parseDigest("e".repeat(64)) });
-  breaks(other, "snapshot/refused", "restored from none of these");
+  breaks(other, "certificate 1 of 1", "restored from none of these");
 });
 
 it("R-5: nothing is no chain, and neither is too much", () => {
-  breaks(new Chain(), "certificate/refused", "no certificate");
+  breaks(new Chain(), "certificates", "no certificate");
   const many = new Chain();
   many.certificates = new Array<string>(chainLinksLimit + 1).fill("");
-  breaks(many, "certificate/refused", "too many certificates");
+  breaks(many, "certificates", "too many certificates");
   const { chain } = whole();
   chain.manifests = new Array<string>(chainLinksLimit + 1).fill("");
-  breaks(chain, "snapshot/refused", "too many manifests");
+  breaks(chain, "manifests", "too many manifests");
 });
 
 it("R-5: a certificate left out, out of order, twice or of another hand breaks the chain", () => {
-  const broken = (change: (certificates: string[]) => string[], problem: string): void => {
+  const broken = (change: (certificates: string[]) => string[], link: string, problem: string): void => {
     const { chain } = whole();
     chain.manifests = [];
     chain.certificates = change(chain.certificates);
-    breaks(chain, "certificate/refused", problem);
+    breaks(chain, link, problem);
   };
-  broken(([a, _b, c]) => [a ?? "", c ?? ""], "previous is another");
-  broken((all) => all.reverse(), "previous is another");
-  broken(([a, b, c]) => [a ?? "", a ?? "", b ?? "", c ?? ""], "previous is another");
-  broken((all) => all.slice(0, 2), "beginning is missing");
-  broken(([a, b]) => [a ?? "", b ?? "", ""], "form");
-  broken(([a, b, c]) => [a ?? "", b ?? "", `${c?.slice(0, -86)}${"A".repeat(86)}`], "signature");
-  broken(([a, b]) => [a ?? "", b ?? "", signCertificate(newSigningKey(), certificate({ key }))], "key");
+  broken(([a, _b, c]) => [a ?? "", c ?? ""], "certificate 1 of 2", "previous is another");
+  broken((all) => all.reverse(), "certificate 1 of 3", "previous is another");
+  broken(([a, b, c]) => [a ?? "", a ?? "", b ?? "", c ?? ""], "certificate 1 of 4", "previous is another");
+  broken((all) => all.slice(0, 2), "certificate 2 of 2", "beginning is missing");
+  broken(([a, b]) => [a ?? "", b ?? "", ""], "certificate 3 of 3", "form");
+  broken(
+    ([a, b, c]) => [a ?? "", b ?? "", `${c?.slice(0, -86)}${"A".repeat(86)}`],
+    "certificate 3 of 3",
+    "signature",
+  );
+  broken(
+    ([a, b]) => [a ?? "", b ?? "", signCertificate(newSigningKey(), certificate({ key }))],
+    "certificate 3 of 3",
+    "key",
+  );
 });
 
 it("R-5: a chain begins at generation 1", () => {
-  breaks(new Chain().link(identity(2)), "certificate/refused", "beginning is missing");
+  breaks(new Chain().link(identity(2)), "certificate 1 of 1", "beginning is missing");
 });
 
 it("R-1: generations only grow, and one generation is one process with one key", () => {
@@ -169,24 +177,24 @@ it("R-1: generations only grow, and one generation is one process with one key",
       .link(execution, change, execution0);
   };
   const twoProcesses = "two processes in one generation";
-  breaks(chain(identity(2)), "certificate/refused", "order of generations");
-  breaks(chain(identity(3)), "certificate/refused", "order of generations");
-  breaks(chain(identity(3, { attempt: 2, worker: "z" })), "certificate/refused", twoProcesses);
-  breaks(chain(identity(3, { attempt: 2, activation: "z" })), "certificate/refused", twoProcesses);
+  breaks(chain(identity(2)), "certificate 1 of 3", "order of generations");
+  breaks(chain(identity(3)), "certificate 1 of 3", "order of generations");
+  breaks(chain(identity(3, { attempt: 2, worker: "z" })), "certificate 1 of 3", twoProcesses);
+  breaks(chain(identity(3, { attempt: 2, activation: "z" })), "certificate 1 of 3", twoProcesses);
   const otherKey = publicKeyText(newSigningKey().publicKey);
-  breaks(chain(identity(3, { attempt: 2 }), { publicKey: otherKey }), "certificate/refused", twoProcesses);
-  breaks(chain(identity(4, { sandbox: otherSandboxId })), "certificate/refused", "other sandbox");
+  breaks(chain(identity(3, { attempt: 2 }), { publicKey: otherKey }), "certificate 1 of 3", twoProcesses);
+  breaks(chain(identity(4, { sandbox: otherSandboxId })), "certificate 1 of 3", "other sandbox");
 });
 
 it("R-5: a manifest counts only when the control plane has countersigned it and an execution of the chain signed it", () => {
   const { chain } = whole();
   const signed = signManifest(newSigningKey(), { ...({} as SnapshotManifest), ...manifestOf(chain) });
   chain.manifests.push(countersignManifest(key, signed));
-  breaks(chain, "snapshot/refused", "key");
+  breaks(chain, "manifest 3 of 3", "key");
   chain.manifests = [countersignManifest(newSigningKey(), signed)];
-  breaks(chain, "snapshot/refused", "key");
+  breaks(chain, "manifest 1 of 1", "key");
   chain.manifests = [countersignManifest(key, "x")];
-  breaks(chain, "snapshot/refused", "form");
+  breaks(chain, "manifest 1 of 1", "form");
 });
 
 function manifestOf(chain: Chain): SnapshotManifest {
@@ -211,17 +219,17 @@ it("R-5: a manifest names the certificate of the very execution that signed it",
   ] as const) {
     const { chain } = whole();
     chain.snapshot(null, change, chain.keys[by]);
-    breaks(chain, "snapshot/refused", problem);
+    breaks(chain, "manifest 3 of 3", problem);
   }
 });
 
 it("R-5: manifests are linked to ones that are here and not newer, and each comes once", () => {
   const { chain } = whole();
   chain.manifests.push(chain.manifests[0] ?? "");
-  breaks(chain, "snapshot/refused", "repeated manifest");
+  breaks(chain, "manifest 3 of 3", "repeated manifest");
   const { chain: gap } = whole();
   gap.snapshot(absent);
-  breaks(gap, "snapshot/refused", "previous is missing");
+  breaks(gap, "manifest 3 of 3", "previous is missing");
   const { chain: crossed, second } = whole();
   const [oldest = ""] = crossed.certificates.slice(-1);
   crossed.snapshot(
@@ -229,16 +237,16 @@ it("R-5: manifests are linked to ones that are here and not newer, and each come
     { identity: identity(1), certificate: certificateDigest(oldest) },
     crossed.keys[2],
   );
-  breaks(crossed, "snapshot/refused", "previous is newer");
+  breaks(crossed, "manifest 3 of 3", "previous is newer");
 });
 
 it("R-5: what an execution was restored from is here, and older", () => {
   const { chain } = whole();
   chain.link(identity(6), { restoredFrom: absent });
-  breaks(chain, "snapshot/refused", "restored from none of these");
+  breaks(chain, "certificate 1 of 4", "restored from none of these");
   const { chain: left } = whole();
   left.manifests.shift();
-  breaks(left, "snapshot/refused", "previous is missing");
+  breaks(left, "manifest 1 of 1", "previous is missing");
 });
 
 it("R-5: an execution is not restored from a manifest of its own generation", () => {
@@ -246,5 +254,5 @@ it("R-5: an execution is not restored from a manifest of its own generation", ()
   const chain = new Chain().link(identity(1)).link(identity(2), {}, execution);
   const own = chain.snapshot();
   chain.link(identity(2, { attempt: 2 }), { restoredFrom: own }, execution);
-  breaks(chain, "snapshot/refused", "restored from a newer one");
+  breaks(chain, "certificate 1 of 3", "restored from a newer one");
 });

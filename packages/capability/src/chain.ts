@@ -4,7 +4,7 @@
 import type { Digest, SnapshotManifest } from "@space/model";
 import { type ChainLink, verifyLinks } from "./chain-links.ts";
 import { verifyManifests } from "./chain-manifests.ts";
-import type { KeyRing } from "./key-ring.ts";
+import type { KeyHolder } from "./jws.ts";
 
 /** R-5: an identity chain of which every link holds. */
 export interface VerifiedChain {
@@ -16,15 +16,14 @@ export interface VerifiedChain {
 /**
  * R-5: verifies an identity chain. `certificates` newest first, each naming the next as its previous, down to
  * generation 1; `manifests` as the control plane countersigned them, in any order. It shows that the chain is whole and
- * signed; that its first certificate is the newest there is, only the control plane's own head can show.
- * Throws `certificate/refused` or `snapshot/refused`; their `problem` is a `CertificateBreak`, a `ManifestBreak`, or
- * form, key, signature.
+ * signed; that its first certificate is the newest there is, only a `ChainHead` can show.
+ * Throws `chain/refused` naming the link; its `problem` is a `CertificateBreak`, a `ManifestBreak`, or form, key, signature.
  */
 export function verifyChain(
   certificates: readonly string[],
   manifests: readonly string[],
-  ring: KeyRing,
+  keys: KeyHolder,
 ): VerifiedChain {
-  const links = verifyLinks(certificates, ring);
-  return { links, manifests: verifyManifests(manifests, links, ring) };
+  const links = verifyLinks(certificates, keys);
+  return { links, manifests: verifyManifests(manifests, links, keys) };
 }

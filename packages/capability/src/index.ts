@@ -3,17 +3,29 @@
 
 export { type Admission, admit } from "./admit.ts";
 export {
+  readVouchedCertificate,
   signCertificate,
   signRetirement,
   verifyCertificate,
   verifyRetirement,
 } from "./certificate.ts";
 export { type VerifiedChain, verifyChain } from "./chain.ts";
+export {
+  type ChainExport,
+  chainExportLimit,
+  chainExportToText,
+  type LinkSigner,
+  parseChainExport,
+  type VerifiedExport,
+  verifyChainExport,
+} from "./chain-export.ts";
+export { type ChainHead, signChainHead, verifyChainHead } from "./chain-head.ts";
 export { type CertificateBreak, type ChainLink, chainLinksLimit } from "./chain-links.ts";
 export type { ManifestBreak } from "./chain-manifests.ts";
 export { certificateDigest, manifestDigest, recordSetDigest, routeDigest } from "./digest.ts";
 export { CapabilityIssuer, type CapabilityRequest, type IssuerOptions } from "./issuer.ts";
-export type { TokenRefusal } from "./jws.ts";
+export { claimedKeyId, type KeyFinder, type KeyHolder, type TokenRefusal } from "./jws.ts";
+export { archiveBundlesLimit, KeyArchive } from "./key-archive.ts";
 export { type BundledKey, bundleKeysLimit, type KeyBundle, KeyRing, signKeyBundle } from "./key-ring.ts";
 export {
   exportSigningKey,
@@ -33,6 +45,7 @@ export {
   verifyCountersigned,
   verifyManifest,
 } from "./manifest.ts";
+export { TrustedKeys, type TrustedKeysOptions } from "./trusted-keys.ts";
 export {
   type CapabilityVerification,
   CapabilityVerifier,

@@ -19,6 +19,11 @@ export interface TokenKind<T> {
 /** The public key that may have signed under a key id, or undefined. */
 export type KeyFinder = (kid: string) => KeyObject | undefined;
 
+/** A set of public keys: a `KeyRing`, or an archive of all that there were. */
+export interface KeyHolder {
+  readonly find: KeyFinder;
+}
+
 /** Why a token was refused; later checks did not run. */
 export type TokenRefusal = "form" | "key" | "signature";
 
@@ -103,4 +108,26 @@ function readHeader(bytes: Buffer, typ: string): string | undefined {
   const text = bytes.toString("latin1");
   const kid = text.slice(-45, -2);
   return text === writeHeader(typ, kid) && /^[A-Za-z0-9_-]{43}$/.test(kid) ? kid : undefined;
+}
+
+/** The key id that a token of any kind claims, undefined where it has no such header. Nothing is verified. */
+export function claimedKeyId(token: string): string | undefined {
+  const header = Buffer.from(token.slice(0, Math.min(token.indexOf("."), 512)), "base64url").toString(
+    "latin1",
+  );
+  const [, typ = "", kid = ""] = /"typ":"([^"]*)","kid":"([^"]*)"/.exec(header) ?? [];
+  return readHeader(Buffer.from(header, "latin1"), typ) === kid ? kid : undefined;
+}
+
+/**
+ * The payload of a token whose exact bytes are vouched for already (by their digest in a signed statement, or by the
+ * reader's own durable record), so that no key is asked. undefined: not of this kind's form.
+ */
+export function openVouched<T>(kind: TokenKind<T>, token: string): T | undefined {
+  if (token.length > kind.limitBytes) return undefined;
+  const parts = split(token);
+  const kid = parts && readHeader(parts.header, kind.typ);
+  if (parts === undefined || kid === undefined) return undefined;
+  const opened = readPayload(kind, parts.payload, kid);
+  return opened.kind === "opened" ? opened.value : undefined;
 }

@@ -64,22 +64,29 @@ export class KeyRing {
   }
 
   /**
-   * R-10: the ring of a bundle signed by the pinned root. Throws `bundle/refused` for anything else, for a version
-   * below `minVersion` (rollback), and for a key that is held twice.
+   * R-10: the ring of a bundle signed by the pinned root. Throws `bundle/refused` for anything else and for a key that
+   * is held twice, `bundle/rollback` for a version below `minVersion`.
    */
   static fromBundle(token: string, root: KeyObject, minVersion = 1): KeyRing {
     const rootId = keyId(root);
     const opened = openToken(bundleKind, token, (kid) => (kid === rootId ? root : undefined));
     if (opened.kind === "refused") throw refused(opened.reason);
     const { version, keys } = opened.value;
-    if (version < minVersion) throw refused("older version");
+    if (version < minVersion) throw new SpaceError("bundle/rollback", { held: minVersion, offered: version });
     const ring = new Map(keys.map(({ kid, publicKey }) => [kid, importPublicKey(publicKey)]));
     if (ring.size !== keys.length) throw refused("repeated key");
     return new KeyRing(version, ring);
   }
 
+  /** Trusts nobody. */
+  static readonly none: KeyRing = new KeyRing(0, new Map());
+
   /** The key object of a key id. Bound, so that it can be passed on as a function. */
   readonly find = (kid: string): KeyObject | undefined => this.#keys.get(kid);
+
+  entries(): Iterable<readonly [string, KeyObject]> {
+    return this.#keys.entries();
+  }
 }
 
 function refused(problem: string): SpaceError {

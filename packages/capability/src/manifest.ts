@@ -14,8 +14,7 @@ import {
   snapshotChunkLimit,
 } from "@space/model";
 import { invalid, parseCount, parseList, parseSeconds } from "./fields.ts";
-import { type KeyFinder, openToken, sealToken, type TokenKind } from "./jws.ts";
-import type { KeyRing } from "./key-ring.ts";
+import { type KeyFinder, type KeyHolder, openToken, sealToken, type TokenKind } from "./jws.ts";
 import { keyId, type SigningKey } from "./keys.ts";
 
 /** Room for `snapshotChunkLimit` chunks, encoded. */
@@ -72,8 +71,8 @@ export function countersignManifest(key: SigningKey, signed: string): string {
 }
 
 /** Checks the control plane's signature; the signed manifest inside is still to be verified. Throws `snapshot/refused`. */
-export function verifyCountersigned(token: string, ring: KeyRing): string {
-  return openOrRefuse(countersignedKind, token, ring.find).value;
+export function verifyCountersigned(token: string, keys: KeyHolder): string {
+  return openOrRefuse(countersignedKind, token, keys.find).value;
 }
 
 function openOrRefuse<T>(

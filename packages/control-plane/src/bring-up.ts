@@ -2,9 +2,9 @@
 // Copyright 2026 The SPACE authors
 
 import {
-  type ActivateRequest,
   type ChangeOutcome,
   compareIdentity,
+  type MemoryKept,
   type PublishedCertificate,
   type SandboxRecord,
   type SideEffect,
@@ -13,13 +13,14 @@ import {
 } from "@space/model";
 import { codeOf, notFound, workerFailure } from "./failures.ts";
 import { type ControlParts, leave, recordState } from "./parts.ts";
+import type { RestorePoint } from "./restore-point.ts";
 
 /** One execution to start: its row is `creating` or `resuming`, and claimed by the caller. */
 export interface BringUp {
   readonly record: SandboxRecord;
   readonly worker: WorkerHandle;
   /** The verified snapshot to begin from. */
-  readonly from: ActivateRequest["from"];
+  readonly from: (RestorePoint & { readonly memory: MemoryKept }) | undefined;
   /** Life of the run, from the moment that it runs. */
   readonly timeoutMs: number;
 }
@@ -62,7 +63,7 @@ async function start(parts: ControlParts, plan: BringUp): Promise<PublishedCerti
     template: record.template,
     limits: record.limits,
     variables: record.variables,
-    ...(from === undefined ? {} : { from }),
+    ...(from === undefined ? {} : { from: { ...from, head: parts.signer.chainHead(record) } }),
   });
   const certificate = parts.signer.certificate(identity, {
     publicKey,

@@ -20,7 +20,8 @@ const control = {} as WorkerControl; // cast: no command is given here
 
 function handleOf(letter: string, capacity = 4): WorkerHandle {
   const endpoint = { host: `${letter}.test`, port: 1 };
-  return { workerId: idOf(letter), control, endpoint, capacity, substrate: "namespace" };
+  const keys = { replaceKeys: () => Promise.resolve() };
+  return { workerId: idOf(letter), control, keys, endpoint, capacity, substrate: "namespace" };
 }
 
 function clockAt(): Clock & { nowMs: number } {

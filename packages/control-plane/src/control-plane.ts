@@ -2,10 +2,13 @@
 // Copyright 2026 The SPACE authors
 
 import type { Duplex } from "node:stream";
+import type { ChainExport } from "@space/capability";
 import type {
   KeyBundleReceiver,
   RouteSource,
+  SandboxId,
   SandboxService,
+  Secret,
   WorkerControl,
   WorkerHandle,
   WorkerId,
@@ -13,7 +16,11 @@ import type {
 } from "@space/model";
 import { AccessTokens } from "./access-tokens.ts";
 import { Administration } from "./api-keys.ts";
+import { ConnectedReceivers } from "./bundle-receivers.ts";
 import { ConnectedWorkers } from "./connected-workers.ts";
+import { exportChain } from "./export-chain.ts";
+import { KeyAdministration } from "./key-administration.ts";
+import { KeyRotation } from "./key-rotation.ts";
 import { type ControlLimits, defaultControlLimits } from "./limits.ts";
 import type { ControlParts, ControlPlanePorts } from "./parts.ts";
 import { Placements } from "./placements.ts";
@@ -21,7 +28,8 @@ import { recoverAll } from "./recovery.ts";
 import { RouteResolver } from "./route-resolver.ts";
 import { SandboxOperations } from "./sandbox-operations.ts";
 import { type ShutDownReport, shutDownSandboxes } from "./shut-down.ts";
-import { type InstallationKeys, Signer } from "./signer.ts";
+import { Signer } from "./signer.ts";
+import { SigningKeys } from "./signing-keys.ts";
 import { Transitions } from "./transitions.ts";
 import { Upkeep } from "./upkeep.ts";
 import { AcceptedWorker, WorkerLinks } from "./worker-links.ts";
@@ -30,7 +38,8 @@ import { WorkerOrders } from "./worker-orders.ts";
 export interface ControlPlaneOptions {
   /** Names the installation in what it signs. */
   readonly issuer: string;
-  readonly keys: InstallationKeys;
+  /** From which each sandbox's access token is derived. */
+  readonly tokenSecret: Secret<Uint8Array>;
   readonly limits?: Partial<ControlLimits>;
 }
 
@@ -45,6 +54,15 @@ export interface ControlPlane {
   /** `asked` counts look-ups since the start. */
   readonly routes: RouteSource & { readonly asked: number };
   readonly administration: Administration;
+  /** R-10: like `administration`, not reachable from outside. */
+  readonly keys: KeyAdministration;
+  /** R-5: the sandbox's identity chain with all that verifies it; undefined when there is none. Throws `store/failed`. */
+  chain(sandboxId: SandboxId): Promise<ChainExport | undefined>;
+  /**
+   * R-10: a gateway of this process, which holds the newest bundle when this resolves and gets each newer one. The
+   * returned function takes it out again. Throws what it throws.
+   */
+  attachGateway(gateway: KeyBundleReceiver): Promise<() => void>;
   /** Serves a worker's link until it ends. `workerId` is the one that the peer's TLS certificate names. */
   accept(socket: Duplex, workerId: WorkerId): void;
   /** As {@link accept}, without a socket. */
@@ -74,16 +92,21 @@ export async function openControlPlane(
 
 async function gatherParts(options: ControlPlaneOptions, ports: ControlPlanePorts): Promise<ControlParts> {
   const limits = { ...defaultControlLimits, ...options.limits };
-  const { clock, random, sandboxes, installation, audit } = ports;
-  const { issuer, keys } = options;
-  const signer = await Signer.open({ issuer, keys, clock, random }, installation);
+  const { clock, random, sandboxes, audit } = ports;
+  const { rootKey: root, privateKeys: vault, signingKeys: store } = ports;
+  const keys = await SigningKeys.open({ root, vault, store, clock, audit });
+  const signer = new Signer({ issuer: options.issuer, keys, clock, random });
   const workers = new ConnectedWorkers(clock);
+  const receivers = new ConnectedReceivers({ workers, clock, limits });
   return {
     ...ports,
     owner: Buffer.from(random.bytes(12)).toString("hex"),
     limits,
+    keys,
     signer,
-    tokens: new AccessTokens(keys.tokenSecret),
+    receivers,
+    rotation: new KeyRotation({ keys, receivers, clock, audit, limits }),
+    tokens: new AccessTokens(options.tokenSecret),
     workers,
     placements: new Placements(workers, sandboxes),
     transitions: new Transitions(),
@@ -95,6 +118,7 @@ class OpenControlPlane implements ControlPlane {
   readonly service: SandboxOperations;
   readonly routes: RouteResolver;
   readonly administration: Administration;
+  readonly keys: KeyAdministration;
   readonly #parts: ControlParts;
   readonly #upkeep: Upkeep;
   readonly #links: WorkerLinks;
@@ -104,12 +128,22 @@ class OpenControlPlane implements ControlPlane {
     this.service = new SandboxOperations(parts);
     this.routes = new RouteResolver(parts);
     this.administration = new Administration(parts);
+    this.keys = new KeyAdministration(parts);
     this.#upkeep = new Upkeep(parts);
     this.#links = new WorkerLinks(parts);
   }
 
   begin(): void {
     this.#upkeep.start();
+  }
+
+  chain(sandboxId: SandboxId): Promise<ChainExport | undefined> {
+    return exportChain(this.#parts, sandboxId);
+  }
+
+  async attachGateway(gateway: KeyBundleReceiver): Promise<() => void> {
+    const { receivers, keys } = this.#parts;
+    return receivers.addGateway(gateway, () => keys.bundle);
   }
 
   accept(socket: Duplex, workerId: WorkerId): void {
@@ -137,6 +171,7 @@ class OpenControlPlane implements ControlPlane {
     await this.#upkeep.stop();
     await this.#parts.transitions.idle();
     await this.#parts.orders.idle();
+    await this.#parts.rotation.idle();
     this.#links.close();
   }
 }

@@ -9,7 +9,7 @@ export {
   type ControlPlaneOptions,
   openControlPlane,
 } from "./control-plane.ts";
+export type { KeyAdministration, KeyView } from "./key-administration.ts";
 export { type ControlLimits, defaultControlLimits } from "./limits.ts";
 export type { ControlPlanePorts } from "./parts.ts";
 export type { ShutDownReport } from "./shut-down.ts";
-export type { InstallationKeys } from "./signer.ts";

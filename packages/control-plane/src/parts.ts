@@ -6,17 +6,23 @@ import type {
   Claim,
   Clock,
   InstallationStore,
+  PrivateKeyVault,
   Random,
+  RootKey,
   SandboxId,
   SandboxRecord,
   SandboxStore,
+  SigningKeyStore,
 } from "@space/model";
 import type { AccessTokens } from "./access-tokens.ts";
+import type { ConnectedReceivers } from "./bundle-receivers.ts";
 import type { ConnectedWorkers } from "./connected-workers.ts";
 import { codeOf } from "./failures.ts";
+import type { KeyRotation } from "./key-rotation.ts";
 import type { ControlLimits } from "./limits.ts";
 import type { Placements } from "./placements.ts";
 import type { Signer } from "./signer.ts";
+import type { SigningKeys } from "./signing-keys.ts";
 import type { Transitions } from "./transitions.ts";
 import type { WorkerOrders } from "./worker-orders.ts";
 
@@ -24,6 +30,10 @@ import type { WorkerOrders } from "./worker-orders.ts";
 export interface ControlPlanePorts {
   readonly sandboxes: SandboxStore;
   readonly installation: InstallationStore;
+  readonly signingKeys: SigningKeyStore;
+  readonly privateKeys: PrivateKeyVault;
+  /** kept apart, and asked only where a bundle is to be signed. */
+  readonly rootKey: RootKey;
   readonly clock: Clock;
   readonly random: Random;
   readonly audit: AuditSink;
@@ -34,7 +44,10 @@ export interface ControlParts extends ControlPlanePorts {
   /** This process, as the owner of claims. */
   readonly owner: string;
   readonly limits: ControlLimits;
+  readonly keys: SigningKeys;
   readonly signer: Signer;
+  readonly receivers: ConnectedReceivers;
+  readonly rotation: KeyRotation;
   readonly tokens: AccessTokens;
   readonly workers: ConnectedWorkers;
   readonly placements: Placements;

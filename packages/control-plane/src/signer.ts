@@ -6,11 +6,8 @@ import {
   type CapabilityRequest,
   certificateDigest,
   countersignManifest,
-  KeyRing,
-  publicKeyText,
-  type SigningKey,
   signCertificate,
-  signKeyBundle,
+  signChainHead,
   signRetirement,
 } from "@space/capability";
 import {
@@ -18,61 +15,29 @@ import {
   type Clock,
   type Digest,
   type ExecutionIdentity,
-  type InstallationStore,
   type PublishedCertificate,
   type Random,
-  type Secret,
+  type SandboxRecord,
   SpaceError,
-  type StoredKeyBundle,
 } from "@space/model";
-
-/** What only the control plane holds. */
-export interface InstallationKeys {
-  /** R-10: signs the bundles of verification keys. */
-  readonly root: SigningKey;
-  /** Signs capabilities, certificates, retirements and countersigns manifests. */
-  readonly signing: SigningKey;
-  /** From which each sandbox's access token is derived. */
-  readonly tokenSecret: Secret<Uint8Array>;
-}
+import type { SigningKeys } from "./signing-keys.ts";
 
 export interface SignerOptions {
   /** Names the installation in what it signs. */
   readonly issuer: string;
-  readonly keys: InstallationKeys;
+  readonly keys: SigningKeys;
   readonly clock: Clock;
   readonly random: Random;
 }
 
-/** The one module that reaches the signing key. */
+/** Signs what receivers verify, always with the one key that signs now. */
 export class Signer {
   readonly #options: SignerOptions;
-  readonly #issuer: CapabilityIssuer;
-  /** R-10: what workers verify with. */
-  readonly bundle: StoredKeyBundle;
-  readonly ring: KeyRing;
+  #issuer: CapabilityIssuer | undefined;
+  #issuerKid = "";
 
-  private constructor(options: SignerOptions, bundle: StoredKeyBundle) {
-    const { issuer, keys, clock, random } = options;
+  constructor(options: SignerOptions) {
     this.#options = options;
-    this.#issuer = new CapabilityIssuer({ issuer, key: keys.signing, clock, random });
-    this.bundle = bundle;
-    this.ring = KeyRing.fromBundle(bundle.token, keys.root.publicKey, bundle.version);
-  }
-
-  /** Uses the newest bundle when it holds the signing key; otherwise signs its successor. Throws `store/failed`. */
-  static async open(options: SignerOptions, installation: InstallationStore): Promise<Signer> {
-    const newest = await installation.newestKeyBundle();
-    if (newest !== undefined && holdsKey(newest, options.keys)) return new Signer(options, newest);
-    const version = (newest?.version ?? 0) + 1;
-    const { kid, publicKey } = options.keys.signing;
-    const token = signKeyBundle(options.keys.root, {
-      version,
-      keys: [{ kid, publicKey: publicKeyText(publicKey) }],
-      issuedAtSeconds: Math.floor(options.clock.wallMs() / 1000),
-    });
-    if (await installation.addKeyBundle({ version, token })) return new Signer(options, { version, token });
-    throw new SpaceError("store/failed", { step: "key bundle" });
   }
 
   /** R-5: a link of the chain. `previous` is the sandbox's newest certificate. */
@@ -84,7 +49,7 @@ export class Signer {
       readonly restoredFrom: Digest | null;
     },
   ): PublishedCertificate {
-    const token = signCertificate(this.#options.keys.signing, {
+    const token = signCertificate(this.#options.keys.current, {
       identity,
       ...links,
       origin: { kind: "self" },
@@ -94,26 +59,40 @@ export class Signer {
     return { token, digest: certificateDigest(token), previous, publicKey };
   }
 
+  /** R-5: where the sandbox's chain ends now. Throws `chain/refused` for one that has never run. */
+  chainHead({ sandboxId, certificateHead, snapshot }: SandboxRecord): string {
+    if (certificateHead === null)
+      throw new SpaceError("chain/refused", { link: "head", problem: "no certificate" });
+    return signChainHead(this.#options.keys.current, {
+      sandboxId,
+      certificate: certificateHead,
+      manifest: snapshot?.digest ?? null,
+      issuedAtSeconds: this.#nowSeconds(),
+    });
+  }
+
   /** R-12 */
   retirement(identity: ExecutionIdentity): string {
-    return signRetirement(this.#options.keys.signing, { identity, issuedAtSeconds: this.#nowSeconds() });
+    return signRetirement(this.#options.keys.current, { identity, issuedAtSeconds: this.#nowSeconds() });
   }
 
   /** Of a manifest whose inner signature has been verified. */
   countersign(signed: string): string {
-    return countersignManifest(this.#options.keys.signing, signed);
+    return countersignManifest(this.#options.keys.current, signed);
   }
 
   /** R-7, R-9: of an access that has been authorised. */
   capability(request: CapabilityRequest): { readonly token: string; readonly claims: CapabilityClaims } {
+    const { issuer, keys, clock, random } = this.#options;
+    const { current } = keys;
+    if (this.#issuer === undefined || this.#issuerKid !== current.kid) {
+      this.#issuer = new CapabilityIssuer({ issuer, key: current, clock, random });
+      this.#issuerKid = current.kid;
+    }
     return this.#issuer.issue(request);
   }
 
   #nowSeconds(): number {
     return Math.floor(this.#options.clock.wallMs() / 1000);
   }
-}
-
-function holdsKey({ token, version }: StoredKeyBundle, { root, signing }: InstallationKeys): boolean {
-  return KeyRing.fromBundle(token, root.publicKey, version).find(signing.kid) !== undefined;
 }

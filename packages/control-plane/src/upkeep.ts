@@ -19,12 +19,13 @@ export class Upkeep {
   }
 
   start(): void {
-    const { limits, sandboxes, clock, orders, workers } = this.#parts;
+    const { limits, sandboxes, clock, orders, workers, rotation } = this.#parts;
     this.#every("end of life", limits.reaperTickMs, () => this.#reaper.tick());
     this.#every("orders", limits.orderTickMs, async () => {
       await Promise.all(workers.all().map(({ workerId }) => orders.deliverDue(workerId)));
     });
     this.#every("recovery", limits.recoveryTickMs, () => recoverAbandoned(this.#parts));
+    this.#every("signing keys", limits.keyTickMs, () => rotation.step());
     this.#every("purge", limits.purgeTickMs, async () => {
       await sandboxes.purge(clock.wallMs() - limits.tombstoneMs, limits.batch);
     });

@@ -113,11 +113,11 @@ export class AcceptedWorker implements WorkerPresence {
     if (commands === undefined || this.#handle !== undefined) throw this.#refuse("a second hello");
     const believed = await this.#parts.sandboxes.onWorker(this.#workerId);
     const { workerId, endpoint, capacity, substrate } = hello;
-    const handle = { workerId, endpoint, capacity, substrate, control: commands };
+    const handle = { workerId, endpoint, capacity, substrate, control: commands, keys: commands };
     this.#handle = handle;
     // The worker takes the welcome before any command: so the commands begin after it.
     setImmediate(() => void this.#join({ handle, commands, hello, believed }));
-    const { version, token } = this.#parts.signer.bundle;
+    const { version, token } = this.#parts.rotation.bundleForWorkers;
     return { bundle: hello.bundleVersion < version ? token : null };
   }
 
@@ -145,7 +145,8 @@ export class AcceptedWorker implements WorkerPresence {
     const { handle, commands, hello, believed } = joining;
     const { parts, workerId } = { parts: this.#parts, workerId: this.#workerId };
     try {
-      await commands.replaceKeys(parts.signer.bundle.token); // it can verify what it is told from here on
+      // it can verify what it is told from here on.
+      await parts.receivers.bringUpToDate(commands, () => parts.rotation.bundleForWorkers);
       if (this.#isGone) return;
       parts.workers.add(handle);
       const { inventory } = hello;

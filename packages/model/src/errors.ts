@@ -2,6 +2,7 @@
 // Copyright 2026 The SPACE authors
 
 import type { SandboxState } from "./lifecycle.ts";
+import type { SigningKeyState } from "./signing-key.ts";
 
 /** What a failure means for the caller; the one table in `wire` maps it to HTTP and RPC statuses. */
 export type ErrorKind =
@@ -37,6 +38,15 @@ export interface ErrorDetails {
   "capability/signature": Record<never, never>;
   "capability/time": { readonly problem: "expired" | "not-yet" | "lifetime" };
   "bundle/refused": { readonly problem: string };
+  /** R-10: a verification bundle older than the held one. */
+  "bundle/rollback": { readonly held: number; readonly offered: number };
+  /** R-10: what needs the root's signature waits until the root key is there. */
+  "root-key/absent": Record<never, never>;
+  "signing-key/unknown": { readonly kid: string };
+  "signing-key/state": { readonly kid: string; readonly state: SigningKeyState };
+  "signing-key/limit": { readonly limit: number };
+  /** R-5: `link` says which statement of the chain it is. */
+  "chain/refused": { readonly link: string; readonly problem: string };
   "certificate/refused": { readonly problem: string };
   "lease/refused": { readonly problem: string };
   "record/conflict": {
@@ -92,6 +102,12 @@ const kinds = {
   "capability/signature": "denied",
   "capability/time": "denied",
   "bundle/refused": "denied",
+  "bundle/rollback": "denied",
+  "root-key/absent": "unavailable",
+  "signing-key/unknown": "not-found",
+  "signing-key/state": "conflict",
+  "signing-key/limit": "exhausted",
+  "chain/refused": "denied",
   "certificate/refused": "denied",
   "lease/refused": "denied",
   "record/conflict": "conflict",

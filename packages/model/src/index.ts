@@ -95,9 +95,9 @@ export type { AdoptRequest, HostControl, RekeyRequest } from "./ports/host-contr
 export type {
   ApiKeyRecord,
   InstallationStore,
-  StoredKeyBundle,
   TenantRecord,
 } from "./ports/installation-store.ts";
+export type { KeyBundleStore } from "./ports/key-bundle-store.ts";
 export type { ArchiveStore, ObjectStore } from "./ports/object-store.ts";
 export type { Random } from "./ports/random.ts";
 export type {
@@ -144,6 +144,14 @@ export type {
   StoredManifest,
 } from "./ports/sandbox-store.ts";
 export type {
+  PrivateKeyVault,
+  RootKey,
+  SigningKeyChange,
+  SigningKeyStep,
+  SigningKeyStore,
+  StoredKeyBundle,
+} from "./ports/signing-key-store.ts";
+export type {
   EndpointEvidence,
   ExecutionExit,
   ExecutionLimits,
@@ -170,6 +178,7 @@ export type {
 export type { RuntimeRecord } from "./record.ts";
 export type { Route, RouteEntry, WorkerEndpoint } from "./route.ts";
 export { Secret } from "./secret.ts";
+export type { SigningKeyRecord, SigningKeyState } from "./signing-key.ts";
 export {
   type Chunk,
   chunkSizeBytes,

@@ -3,15 +3,17 @@
 
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import type { Clock, InstallationStore, SandboxStore } from "@space/model";
+import type { Clock, InstallationStore, SandboxStore, SigningKeyStore } from "@space/model";
 import { Database } from "./database.ts";
 import { controlPlaneSchema, migrate } from "./migrations.ts";
 import { SqliteInstallationStore } from "./sqlite-installation-store.ts";
 import { SqliteSandboxStore } from "./sqlite-sandbox-store.ts";
+import { SqliteSigningKeyStore } from "./sqlite-signing-key-store.ts";
 
 export interface ControlStore {
   readonly sandboxes: SandboxStore;
   readonly installation: InstallationStore;
+  readonly signingKeys: SigningKeyStore;
   /** Writes what is asked for already, and gives the file up. */
   close(): void;
 }
@@ -32,6 +34,7 @@ export function openControlStore(directory: string, clock: Clock): ControlStore 
   return {
     sandboxes: new SqliteSandboxStore(database, clock),
     installation: new SqliteInstallationStore(database),
+    signingKeys: new SqliteSigningKeyStore(database),
     close: () => database.close(),
   };
 }

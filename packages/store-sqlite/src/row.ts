@@ -27,6 +27,10 @@ export function integer(row: Row, column: string): number {
   return value;
 }
 
+export function nullableInteger(row: Row, column: string): number | null {
+  return row[column] === null ? null : integer(row, column);
+}
+
 export function real(row: Row, column: string): number {
   const value = row[column];
   if (typeof value !== "number") throw damaged(column);

@@ -108,7 +108,29 @@ const refused: readonly (readonly [
     "running",
     "INSERT INTO key_bundles VALUES (1, 't'); UPDATE key_bundles SET token = 'x'",
   ],
+  [
+    "a_bundle_is_never_forgotten",
+    "running",
+    "INSERT INTO key_bundles VALUES (1, 't'); DELETE FROM key_bundles",
+  ],
+  ["r10_a_key_begins_announced", "running", signingKey("UPDATE signing_keys SET kid = kid", "signing")],
+  ["r10_key_states_go_one_way", "running", signingKey("UPDATE signing_keys SET state = 'retiring'")],
+  ["r10_key_states_go_one_way", "running", signingKey("UPDATE signing_keys SET state = 'removed'")],
+  ["r10_a_key_never_changes", "running", signingKey("UPDATE signing_keys SET announced_in = 2")],
+  ["a_key_is_never_forgotten", "running", signingKey("DELETE FROM signing_keys")],
+  [
+    "r10_what_ended_is_in_no_newer_bundle",
+    "running",
+    signingKey("UPDATE signing_keys SET state = 'revoked', ended_at_ms = 1, ended_in = 1"),
+  ],
+  ["what_retires_has_signed", "running", signingKey("UPDATE signing_keys SET state = 'signing'")],
 ];
+
+/** One announced key in bundle 1, and then a write. */
+function signingKey(write: string, state = "announced"): string {
+  return `INSERT INTO key_bundles VALUES (1, 't'); INSERT INTO signing_keys (kid, public_key, state, announced_in, announced_at_ms)
+    VALUES ('${"k".repeat(43)}', '${"p".repeat(43)}', '${state}', 1, 1); ${write}`;
+}
 
 function resume(generation: string): string {
   return `UPDATE sandboxes SET revision = 5, state = 'resuming', claim_owner = 'me', claim_until_ms = 9, ${generation}`;

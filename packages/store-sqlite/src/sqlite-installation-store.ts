@@ -7,7 +7,6 @@ import {
   type InstallationStore,
   parseDigest,
   parseTenantId,
-  type StoredKeyBundle,
   type TenantId,
   type TenantRecord,
 } from "@space/model";
@@ -85,21 +84,5 @@ export class SqliteInstallationStore implements InstallationStore {
       { tenantId, alias },
     );
     return row === undefined ? undefined : text(row, "template");
-  }
-
-  async newestKeyBundle(): Promise<StoredKeyBundle | undefined> {
-    const row = this.#database.get("SELECT version, token FROM key_bundles ORDER BY version DESC LIMIT 1");
-    return row === undefined ? undefined : { version: integer(row, "version"), token: text(row, "token") };
-  }
-
-  addKeyBundle(bundle: StoredKeyBundle): Promise<boolean> {
-    return this.#database.write((statements) => {
-      const written = statements.run(
-        `INSERT INTO key_bundles (version, token)
-          SELECT :version, :token WHERE :version = (SELECT coalesce(max(version), 0) + 1 FROM key_bundles)`,
-        { ...bundle },
-      );
-      return written === 1;
-    });
   }
 }

@@ -43,17 +43,5 @@ export function installationStoreContract(name: string, open: () => Promise<Open
       assert.equal(await store.installation.findTemplate(newTenantId(random), "base"), "base");
       assert.equal(await store.installation.findTemplate(newTenantId(random), "other"), undefined);
     });
-
-    test("R-10: a key bundle's version only grows, one at a time", async (context) => {
-      const store = await open();
-      context.after(() => store.dispose());
-      const { installation } = store;
-      assert.equal(await installation.newestKeyBundle(), undefined);
-      assert.equal(await installation.addKeyBundle({ version: 2, token: "b" }), false);
-      assert.equal(await installation.addKeyBundle({ version: 1, token: "a" }), true);
-      assert.equal(await installation.addKeyBundle({ version: 1, token: "x" }), false);
-      assert.equal(await installation.addKeyBundle({ version: 2, token: "b" }), true);
-      assert.deepEqual(await installation.newestKeyBundle(), { version: 2, token: "b" });
-    });
   });
 }

@@ -13,12 +13,14 @@ import { VirtualClock } from "../src/virtual-clock.ts";
 import { installationStoreContract } from "./installation-store.ts";
 import { type OpenedStore, sandboxStoreContract } from "./sandbox-store.ts";
 import { sandboxStoreQueryContract } from "./sandbox-store-queries.ts";
+import { signingKeyStoreContract } from "./signing-key-store.ts";
 
 function openIn(directory: string, clock: VirtualClock): OpenedStore {
   const store = openControlStore(directory, clock);
   return {
     sandboxes: store.sandboxes,
     installation: store.installation,
+    signingKeys: store.signingKeys,
     clock,
     reopen: async () => {
       store.close();
@@ -38,6 +40,7 @@ const open = async (): Promise<OpenedStore> =>
 sandboxStoreContract("sqlite", open);
 sandboxStoreQueryContract("sqlite", open);
 installationStoreContract("sqlite", open);
+signingKeyStoreContract("sqlite", open);
 
 test("sqlite: a second process on the same directory is refused with the pid of the first", (context) => {
   const directory = mkdtempSync(join(tmpdir(), "control-store-"));

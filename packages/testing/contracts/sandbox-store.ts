@@ -22,6 +22,7 @@ import {
   type SandboxRecord,
   type SandboxStore,
   type SideEffect,
+  type SigningKeyStore,
   type TenantId,
   type WorkerId,
 } from "@space/model";
@@ -31,6 +32,7 @@ import type { VirtualClock } from "../src/virtual-clock.ts";
 export interface OpenedStore {
   readonly sandboxes: SandboxStore;
   readonly installation: InstallationStore;
+  readonly signingKeys: SigningKeyStore;
   /** The time that the store takes for "now". */
   readonly clock: VirtualClock;
   /** Closes and opens it again on the same storage. */

@@ -272,7 +272,7 @@ describe("time and keys", () => {
     const { control } = rig.worker;
     await control.replaceKeys(rig.authority.bundle(5));
     await control.replaceKeys(rig.authority.bundle(5));
-    await assert.rejects(control.replaceKeys(rig.authority.bundle(4)), { code: "bundle/refused" });
+    await assert.rejects(control.replaceKeys(rig.authority.bundle(4)), { code: "bundle/rollback" });
     const forged = rig.authority.bundle(6, [rig.authority.key], newSigningKey());
     await assert.rejects(control.replaceKeys(forged), { code: "bundle/refused" });
     assert.equal(rig.worker.stats().bundleVersion, 5);

@@ -12,7 +12,7 @@ import {
 } from "@space/capability";
 import { type ActivateRequest, type ExecutionIdentity, SpaceError } from "@space/model";
 import type { FakeProcess } from "../src/fake-machine.ts";
-import { sourceOf, WorkerRig } from "../src/worker-rig.ts";
+import { WorkerRig } from "../src/worker-rig.ts";
 
 const code = (expected: string) => ({ code: expected });
 
@@ -263,6 +263,36 @@ describe("resume on another worker", () => {
     assert.equal(other.machine.processes.size, 0);
   });
 
+  test("R-5, incident 33: a manifest that the signed head of the chain does not name is refused", async () => {
+    const { rig, other, identity, from } = await moved();
+    const { sandboxId } = identity;
+    for (const head of [
+      rig.authority.head(sandboxId, manifestDigest("a newer one")),
+      rig.authority.head(sandboxId, null),
+      rig.authority.head(other.identity().sandboxId, from.digest),
+      rig.authority.head(sandboxId, from.digest, newSigningKey()),
+      from.head.slice(1),
+      "",
+    ]) {
+      await assert.rejects(activate(other, identity, { ...from, head }), code("snapshot/refused"), head);
+    }
+    assert.equal(other.machine.processes.size, 0);
+  });
+
+  test("R-10, incident 30: a snapshot whose certificate was signed by a key that is gone is restored all the same", async () => {
+    const { rig, other, identity, from } = await moved();
+    const next = newSigningKey();
+    await other.worker.control.replaceKeys(rig.authority.bundle(2, [next]));
+    await assert.rejects(
+      activate(other, identity, from),
+      code("snapshot/refused"),
+      "the head is of the old key",
+    );
+    const head = rig.authority.head(identity.sandboxId, from.digest, next);
+    await activate(other, identity, { ...from, head });
+    assert.equal(other.machine.processes.size, 1);
+  });
+
   test("a manifest of no earlier generation is refused", async () => {
     const { other, identity, from } = await moved();
     const same = other.identity({ sandboxId: identity.sandboxId, generation: 1 });
@@ -273,15 +303,17 @@ describe("resume on another worker", () => {
   });
 
   test("a manifest that the execution's certified key has not signed is refused", async () => {
-    const { other, identity, from } = await moved();
+    const { rig, other, identity, from } = await moved();
     const signed = signManifest(newSigningKey(), from.manifest);
-    const forged = sourceOf({ manifest: from.manifest, signed });
+    const forged = rig.sourceOf({ manifest: from.manifest, signed });
     await other.objects.put(forged.digest, Buffer.from(signed));
     await assert.rejects(activate(other, identity, forged), code("snapshot/refused"));
     await other.objects.put(manifestDigest("nonsense"), Buffer.from("nonsense"));
-    const nonsense = { ...from, digest: manifestDigest("nonsense") };
+    const digest = manifestDigest("nonsense");
+    const nonsense = { ...from, digest, head: rig.authority.head(identity.sandboxId, digest) };
     await assert.rejects(activate(other, identity, nonsense), code("snapshot/refused"));
-    const unknown = { ...from, digest: manifestDigest("nowhere") };
+    const nowhere = manifestDigest("nowhere");
+    const unknown = { ...from, digest: nowhere, head: rig.authority.head(identity.sandboxId, nowhere) };
     await assert.rejects(activate(other, identity, unknown), code("snapshot/missing"));
   });
 });

@@ -202,7 +202,8 @@ const life: readonly [string, (rig: WorkerRig, identity: ExecutionIdentity) => P
       const payload = JSON.parse(Buffer.from(signed.split(".")[1] ?? "", "base64url").toString());
       const { sbx: _sbx, iat, ...rest } = payload;
       const manifest = { ...rest, identity: stored.identity, createdAtSeconds: iat };
-      await rig.run(next, { from: { manifest, digest: frozen.manifest, memory: "frozen-on-worker" } });
+      const from = { ...rig.sourceOf({ manifest, signed }), memory: "frozen-on-worker" as const };
+      await rig.run(next, { from });
     },
   ],
 ];
@@ -304,7 +305,7 @@ describe("the link to the control plane", () => {
     await settle();
     assert.equal(rig.worker.stats().bundleVersion, 7);
     plane.bundle = rig.authority.bundle(6);
-    await assert.rejects(rig.worker.serveControlPlane(plane.accept(), endpoint), { code: "bundle/refused" });
+    await assert.rejects(rig.worker.serveControlPlane(plane.accept(), endpoint), { code: "bundle/rollback" });
     await settle();
     assert.equal(plane.link.closed, true);
   });

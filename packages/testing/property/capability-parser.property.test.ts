@@ -7,7 +7,10 @@ import {
   CapabilityVerifier,
   importPublicKey,
   KeyRing,
+  parseChainExport,
   verifyCertificate,
+  verifyChainExport,
+  verifyChainHead,
   verifyCountersigned,
   verifyManifest,
   verifyRetirement,
@@ -29,6 +32,8 @@ const readers: Readonly<Record<string, readonly [read: (text: string) => unknown
   bundle: [(text) => KeyRing.fromBundle(text, root.publicKey), "bundle/refused"],
   manifest: [(text) => verifyManifest(text, execution.publicKey), "snapshot/refused"],
   countersigned: [(text) => verifyCountersigned(text, ring), "snapshot/refused"],
+  "chain head": [(text) => verifyChainHead(text, ring), "chain/refused"],
+  "chain export": [(text) => verifyChainExport(parseChainExport(text), root.publicKey), "chain/refused"],
   "public key": [importPublicKey, "input/invalid"],
 };
 

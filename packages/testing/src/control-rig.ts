@@ -25,6 +25,7 @@ import {
 } from "@space/model";
 import { type ControlStore, openControlStore } from "@space/store-sqlite";
 import { type FakeObjects, FakeWorker } from "./fake-worker.ts";
+import { MemoryKeyVault, MemoryRootKey } from "./memory-keys.ts";
 import { RecordingAudit } from "./recording-audit.ts";
 import { SeededRandom } from "./seeded-random.ts";
 import { settle, VirtualClock } from "./virtual-clock.ts";
@@ -35,8 +36,9 @@ export class ControlRig {
   readonly random = new SeededRandom("control rig");
   readonly audit = new RecordingAudit();
   readonly root: SigningKey = newSigningKey();
+  readonly rootKey: MemoryRootKey = new MemoryRootKey(this.root);
+  readonly privateKeys: MemoryKeyVault = new MemoryKeyVault();
   readonly objects: FakeObjects = new Map();
-  readonly #signing: SigningKey = newSigningKey();
   readonly #directory = mkdtempSync(join(tmpdir(), "control-rig-"));
   readonly #limits: Partial<ControlLimits>;
   readonly #attached = new Map<FakeWorker, AttachedWorker>();
@@ -84,9 +86,15 @@ export class ControlRig {
 
   /** what workers verify with. */
   async bundle(): Promise<string> {
-    const bundle = await this.#store?.installation.newestKeyBundle();
-    assert.ok(bundle !== undefined);
-    return bundle.token;
+    const newest = (await this.bundles()).at(-1);
+    assert.ok(newest !== undefined);
+    return newest;
+  }
+
+  /** Every bundle there was, the oldest first. */
+  async bundles(): Promise<readonly string[]> {
+    assert.ok(this.#store !== undefined);
+    return (await this.#store.signingKeys.bundles()).map(({ token }) => token);
   }
 
   async start(): Promise<void> {
@@ -94,16 +102,15 @@ export class ControlRig {
     this.#control = await openControlPlane(
       {
         issuer: "test",
-        keys: {
-          root: this.root,
-          signing: this.#signing,
-          tokenSecret: new Secret<Uint8Array>(new Uint8Array(32).fill(7)),
-        },
+        tokenSecret: new Secret<Uint8Array>(new Uint8Array(32).fill(7)),
         limits: this.#limits,
       },
       {
         sandboxes: this.#store.sandboxes,
         installation: this.#store.installation,
+        signingKeys: this.#store.signingKeys,
+        privateKeys: this.privateKeys,
+        rootKey: this.rootKey,
         clock: this.clock,
         random: this.random,
         audit: this.audit,

@@ -9,6 +9,7 @@ import {
   publicKeyText,
   type SigningKey,
   signCertificate,
+  signChainHead,
   signKeyBundle,
   signRetirement,
 } from "@space/capability";
@@ -21,6 +22,7 @@ import {
   firstGeneration,
   parseTenantId,
   type Random,
+  type SandboxId,
 } from "@space/model";
 
 export interface CertificateParts {
@@ -77,6 +79,12 @@ export class TestAuthority {
       origin: { kind: "self" },
       issuedAtSeconds: parts.issuedAtSeconds ?? this.#nowSeconds(),
     });
+  }
+
+  /** the head of a chain that ends with these. */
+  head(sandboxId: SandboxId, manifest: Digest | null, key: SigningKey = this.key): string {
+    const certificate = certificateDigest("newest");
+    return signChainHead(key, { sandboxId, certificate, manifest, issuedAtSeconds: this.#nowSeconds() });
   }
 
   retirement(identity: ExecutionIdentity, key: SigningKey = this.key): string {

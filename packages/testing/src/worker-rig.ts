@@ -3,9 +3,9 @@
 
 import { hash } from "node:crypto";
 import { type Duplex, duplexPair } from "node:stream";
+import { manifestDigest } from "@space/capability";
 import {
   type ActivateRequest,
-  type Digest,
   type ExecutionIdentity,
   freezeIdentity,
   newActivationId,
@@ -191,9 +191,20 @@ export class WorkerRig {
     identity: ExecutionIdentity,
     keepMemory: boolean,
   ): Promise<NonNullable<ActivateRequest["from"]>> {
-    const from = sourceOf(await this.worker.control.snapshot(identity, null));
+    const from = this.sourceOf(await this.worker.control.snapshot(identity, null));
     await this.worker.control.retire(this.authority.retirement(identity), keepMemory ? from.digest : null);
     return { ...from, memory: keepMemory ? "frozen-on-worker" : "none" };
+  }
+
+  /** Where to resume from, as the control plane says it. */
+  sourceOf({ manifest, signed }: SnapshotAnswer): NonNullable<ActivateRequest["from"]> {
+    const digest = manifestDigest(signed);
+    return {
+      manifest,
+      digest,
+      memory: "none",
+      head: this.authority.head(manifest.identity.sandboxId, digest),
+    };
   }
 
   /** A gateway's connection. */
@@ -275,12 +286,4 @@ export function verdictOf(answer: GatewayAnswer): string {
     headerValue(answer.headers, "space-verdict") ??
     (headerValue(answer.headers, "space-admitted") === undefined ? "none" : "match")
   );
-}
-
-export function sourceOf({ manifest, signed }: SnapshotAnswer): {
-  readonly manifest: SnapshotAnswer["manifest"];
-  readonly digest: Digest;
-  readonly memory: "none";
-} {
-  return { manifest, digest: hash("sha256", signed, "hex") as Digest, memory: "none" };
 }

@@ -58,6 +58,7 @@ function judge({ kind, token, minVersion }: TokenVector): unknown {
         return kind satisfies never;
     }
   } catch (error) {
+    if (isSpaceError(error, "bundle/rollback")) return "older version";
     assert.ok(isSpaceError(error) && "problem" in error.details, String(error));
     return error.details.problem;
   }

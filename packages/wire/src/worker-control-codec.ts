@@ -122,13 +122,14 @@ export function parseActivateRequest(value: unknown): ActivateRequest {
     variables: parseVariables(whole["variables"]),
   };
   if (whole["from"] === undefined) return request;
-  const from = members(whole["from"], "from", ["manifest", "digest", "memory"]);
+  const from = members(whole["from"], "from", ["manifest", "digest", "memory", "head"]);
   return {
     ...request,
     from: {
       manifest: parseManifestJson(from["manifest"]),
       digest: parseDigest(from["digest"]),
       memory: parseMemoryKept(from["memory"]),
+      head: parseText(from["head"], "head"),
     },
   };
 }

@@ -53,7 +53,7 @@ const request: ActivateRequest = {
   template: "base",
   limits: { memoryBytes: 2 ** 29, cpus: 0.5, processes: 512, diskBytes: 2 ** 33 },
   variables: { A: "1" },
-  from: { manifest, digest, memory: "none" },
+  from: { manifest, digest, memory: "none", head: "head" },
 };
 
 /** A clock whose delays end when the test says so. */

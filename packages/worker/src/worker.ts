@@ -3,7 +3,7 @@
 
 import type { KeyObject } from "node:crypto";
 import type { Duplex } from "node:stream";
-import { manifestDigest } from "@space/capability";
+import { manifestDigest, TrustedKeys } from "@space/capability";
 import {
   type ExecutionExit,
   type KeyBundleReceiver,
@@ -22,7 +22,6 @@ import { ControlPlaneLink } from "./sbx-manager/control-plane-link.ts";
 import { Executions } from "./sbx-manager/executions.ts";
 import { HostBridge } from "./sbx-manager/host-bridge.ts";
 import { KeyedQueue } from "./sbx-manager/keyed-queue.ts";
-import { Keys } from "./sbx-manager/keys.ts";
 import { OpenStreams } from "./sbx-manager/open-streams.ts";
 import { loseExecution, type WorkerParts } from "./sbx-manager/parts.ts";
 import { readopt } from "./sbx-manager/readopt.ts";
@@ -70,7 +69,7 @@ export interface Worker {
 export interface Admission {
   readonly name: WorkerStats["admission"];
   /** Called once, with the keys that this worker trusts. */
-  readonly make: (keys: Keys, ports: WorkerPorts) => AdmissionCheck;
+  readonly make: (keys: TrustedKeys, ports: WorkerPorts) => AdmissionCheck;
 }
 
 /** Re-adopts what still runs, then serves. Throws what its ports throw: then nothing was changed that the next try would miss. */
@@ -103,7 +102,11 @@ function gatherParts(options: WorkerOptions, ports: WorkerPorts): WorkerParts {
     limits,
     counters,
     executions,
-    keys: new Keys(options.rootPublicKey, ports.records, limits.rememberedCapabilities),
+    keys: new TrustedKeys({
+      root: options.rootPublicKey,
+      store: ports.records,
+      memoryLimit: limits.rememberedCapabilities,
+    }),
     streams: new OpenStreams(clock, (sandboxId) => ports.records.read(sandboxId)),
     reports: new Reports(clock, limits.reportRetryMs),
     queue: new KeyedQueue<SandboxId>(

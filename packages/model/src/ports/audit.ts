@@ -13,7 +13,9 @@ import type {
   WorkerId,
 } from "../ids.ts";
 import type { SandboxState } from "../lifecycle.ts";
+import type { SigningKeyState } from "../signing-key.ts";
 import type { DenyReason, RefreshReason } from "../verdict.ts";
+import type { SigningKeyChange } from "./signing-key-store.ts";
 
 /**
  * Every event that the audit log can hold, with its fields. A line here and its fields' classes in
@@ -96,6 +98,13 @@ export interface AuditFields {
   };
   /** A data-path request showed no credential, or a wrong one. */
   "caller/refused": { readonly sandboxId: SandboxId; readonly problem: string };
+  /** R-10: a step in a signing key's life; `bundle` is the newest version after it. */
+  "signing-key/changed": {
+    readonly kid: string;
+    readonly change: SigningKeyChange["kind"];
+    readonly state: SigningKeyState;
+    readonly bundle: number;
+  };
   "api-key/created": { readonly keyId: string; readonly tenantId: TenantId };
   "api-key/refused": { readonly problem: "missing" | "unknown" };
   /** A worker said hello and both sides agree on what runs. */

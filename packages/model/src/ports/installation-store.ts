@@ -20,14 +20,8 @@ export interface ApiKeyRecord {
   readonly createdAtMs: number;
 }
 
-/** R-10: a verification bundle as signed by the root. */
-export interface StoredKeyBundle {
-  readonly version: number;
-  readonly token: string;
-}
-
 /**
- * What an installation holds besides sandboxes: tenants, their keys, template names, key bundles. Writes are durable
+ * What an installation holds besides sandboxes: tenants, their API keys, template names. Writes are durable
  * before they resolve. May be called concurrently. Throws `store/failed`.
  */
 export interface InstallationStore {
@@ -41,7 +35,4 @@ export interface InstallationStore {
   revokeApiKey(keyId: string, atMs: number): Promise<boolean>;
   /** The template that a name means to a tenant: its own alias first, else everyone's. */
   findTemplate(tenantId: TenantId, alias: string): Promise<string | undefined>;
-  newestKeyBundle(): Promise<StoredKeyBundle | undefined>;
-  /** Wins only if the version is the successor of the newest (R-10: never rolled back). */
-  addKeyBundle(bundle: StoredKeyBundle): Promise<boolean>;
 }

@@ -18,6 +18,8 @@ export interface ActivateRequest {
     readonly manifest: SnapshotManifest;
     readonly digest: Digest;
     readonly memory: MemoryKept;
+    /** R-5: the signed head of the sandbox's chain. It names the manifest, so that no older one passes for the newest. */
+    readonly head: string;
   };
 }
 
@@ -57,6 +59,7 @@ export interface WorkerControl {
 export interface WorkerHandle {
   readonly workerId: WorkerId;
   readonly control: WorkerControl;
+  readonly keys: KeyBundleReceiver;
   readonly endpoint: { readonly host: string; readonly port: number };
   /** Most executions that it holds at once, frozen ones included. */
   readonly capacity: number;
@@ -84,7 +87,10 @@ export interface WorkerInventory {
 
 /** R-10: takes newer verification bundles. */
 export interface KeyBundleReceiver {
-  /** Verified against the pinned root and durable before it resolves; a lower version than the held one changes nothing. Throws `bundle/refused`. */
+  /**
+   * Verified against the pinned root and durable before it resolves; from then on nothing counts that a key signed which
+   * it leaves out. Throws `bundle/refused`, and `bundle/rollback` for a lower version than the held one.
+   */
   replaceKeys(bundle: string): Promise<void>;
 }
 

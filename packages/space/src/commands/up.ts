@@ -3,7 +3,7 @@
 
 import { lstatSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
-import { writeDurably } from "../data/installation-keys.ts";
+import { writeDurably } from "../data/durable-file.ts";
 import { type EmbeddedSystem, startEmbedded } from "../embedded/embedded-system.ts";
 import { UsageError } from "../failure.ts";
 import { requireHost } from "../host/host-fitness.ts";

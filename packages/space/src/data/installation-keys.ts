@@ -2,51 +2,33 @@
 // Copyright 2026 The SPACE authors
 
 import { randomBytes } from "node:crypto";
-import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from "node:fs";
-import { dirname, join } from "node:path";
-import { exportSigningKey, importSigningKey, newSigningKey, type SigningKey } from "@space/capability";
-import type { InstallationKeys } from "@space/control-plane";
+import { existsSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
 import { Secret } from "@space/model";
+import type { DataDirectory } from "./data-directory.ts";
+import { writeDurably } from "./durable-file.ts";
+import { PrivateKeyFolder } from "./private-key-folder.ts";
+import { RootKeyFile } from "./root-key-file.ts";
 
-/** Loads the keys, or makes them at the first start. Files have mode 0600 and appear whole or not at all. */
-export function loadInstallationKeys(directory: string): InstallationKeys {
-  return {
-    root: loadKey(join(directory, "root.pem")),
-    signing: loadKey(join(directory, "signing.pem")),
-    tokenSecret: loadSecret(join(directory, "token-secret")),
-  };
+/** What an installation signs and derives with, each in its own place. */
+export interface InstallationKeys {
+  readonly rootKey: RootKeyFile;
+  readonly privateKeys: PrivateKeyFolder;
+  readonly tokenSecret: Secret<Uint8Array>;
 }
 
-function loadKey(path: string): SigningKey {
-  if (!existsSync(path)) writeDurably(path, Buffer.from(exportSigningKey(newSigningKey())));
-  return importSigningKey(readFileSync(path, "utf8"));
+/** Finds the keys, or makes the root key and the token secret at the first start. Throws `host/unfit`. */
+export function openInstallationKeys(directory: DataDirectory): InstallationKeys {
+  const { control } = directory;
+  rmSync(join(control, "signing.pem"), { force: true }); // of the time before rotation: it signs nothing any more
+  return {
+    rootKey: RootKeyFile.open(directory),
+    privateKeys: new PrivateKeyFolder(join(control, "signing-keys")),
+    tokenSecret: loadSecret(join(control, "token-secret")),
+  };
 }
 
 function loadSecret(path: string): Secret<Uint8Array> {
   if (!existsSync(path)) writeDurably(path, randomBytes(32));
   return new Secret<Uint8Array>(readFileSync(path));
-}
-
-/** Writes a new file of mode 0600 so that it is whole after a crash. */
-export function writeDurably(path: string, bytes: Uint8Array): void {
-  const temporary = `${path}.${process.pid}.new`;
-  const file = openSync(temporary, "wx", 0o600);
-  try {
-    writeSync(file, bytes);
-    fsyncSync(file);
-  } finally {
-    closeSync(file);
-  }
-  renameSync(temporary, path);
-  syncDirectory(dirname(path));
-}
-
-/** Without it a power cut could take the new name back: a key would be made again, and what it signed be lost. */
-function syncDirectory(path: string): void {
-  const directory = openSync(path, "r");
-  try {
-    fsyncSync(directory);
-  } finally {
-    closeSync(directory);
-  }
 }

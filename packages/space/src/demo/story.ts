@@ -191,7 +191,7 @@ async function presentWhatIsNotAllowed(cast: Cast, narrator: Narrator): Promise<
     );
   });
   await narrator.step("An expired capability, signed by the real key three minutes ago", async () => {
-    const past = system.issuerAt({ ...systemClock, wallMs: () => systemClock.wallMs() - 180_000 });
+    const past = await system.issuerAt({ ...systemClock, wallMs: () => systemClock.wallMs() - 180_000 });
     const { token } = past.issue({
       identity: entry.route.identity,
       access: entry.access,

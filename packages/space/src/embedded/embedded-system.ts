@@ -4,8 +4,8 @@
 import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Duplex } from "node:stream";
-import { CapabilityIssuer, publicKeyText } from "@space/capability";
-import { type ControlPlane, type InstallationKeys, openControlPlane } from "@space/control-plane";
+import { CapabilityIssuer, importSigningKey } from "@space/capability";
+import { type ControlLimits, type ControlPlane, openControlPlane } from "@space/control-plane";
 import { createE2bApi, type E2bApi } from "@space/e2b-api";
 import { createGateway, createWorkerLinks, defaultWorkerLinkLimits, type Gateway } from "@space/gateway";
 import {
@@ -20,9 +20,10 @@ import {
   type WorkerId,
 } from "@space/model";
 import { loadOrCreateEdge, loadOrCreateMesh, loadOrCreatePeer, type TlsIdentity } from "@space/mtls";
-import { openControlStore } from "@space/store-sqlite";
+import { type ControlStore, openControlStore } from "@space/store-sqlite";
 import { type DataDirectory, openDataDirectory } from "../data/data-directory.ts";
-import { loadInstallationKeys, writeDurably } from "../data/installation-keys.ts";
+import { writeDurably } from "../data/durable-file.ts";
+import { type InstallationKeys, openInstallationKeys } from "../data/installation-keys.ts";
 import { auditFile } from "../host/audit-file.ts";
 import { dialMesh, listenMesh, type MeshMember, portOf } from "../host/mesh-sockets.ts";
 import { systemClock } from "../host/system-clock.ts";
@@ -51,6 +52,8 @@ export interface EmbeddedOptions {
   readonly log: (line: string) => void;
   /** What each sandbox may use; the control plane's defaults where absent. */
   readonly execution?: ExecutionLimits;
+  /** Other bounds of the control plane than its defaults. */
+  readonly limits?: Partial<ControlLimits>;
   /** Another worker program, for the benchmark alone. */
   readonly workerProgram?: string;
 }
@@ -84,7 +87,7 @@ export interface EmbeddedSystem {
   readonly caller: Caller;
   createTenant(name: string): Promise<NewTenant>;
   /** An issuer with the installation's real key and another clock: to show that an old capability is refused. */
-  issuerAt(clock: Clock): CapabilityIssuer;
+  issuerAt(clock: Clock): Promise<CapabilityIssuer>;
   /** A connection to a worker's node-api with the gateway's own certificate. */
   dialWorker(workerId: WorkerId): Promise<Duplex>;
   counters(): PathCounters;
@@ -119,15 +122,7 @@ async function compose(
   directory: DataDirectory,
   undo: (() => unknown)[],
 ): Promise<EmbeddedSystem> {
-  const keys = loadInstallationKeys(directory.control);
-  const audit = auditFile(join(directory.root, "audit.jsonl"));
-  const store = openControlStore(directory.control, systemClock);
-  undo.push(() => audit.close().then(() => store.close()));
-  const control = await openControlPlane(
-    { issuer, keys, ...(options.execution && { limits: { execution: options.execution } }) },
-    { ...store, clock: systemClock, random: systemRandom, audit },
-  );
-  undo.push(() => control.close());
+  const { keys, audit, store, control } = await startControlPlane(options, directory, undo);
   const nowMs = systemClock.wallMs();
   const authority = await loadOrCreateMesh({ directory: directory.tls, nowMs });
   const mesh = await joinMesh(directory, authority, nowMs);
@@ -164,7 +159,7 @@ async function compose(
     authority,
     workers: options.workers,
     controlPort: portOf(meshServer),
-    rootKey: publicKeyText(keys.root.publicKey),
+    rootKey: keys.rootKey.publicKey,
   });
   const supervisor = superviseWorkers(options, enrolled);
   supervisor.start();
@@ -214,6 +209,35 @@ async function compose(
   });
 }
 
+interface StartedControlPlane {
+  readonly keys: InstallationKeys;
+  readonly audit: ReturnType<typeof auditFile>;
+  readonly store: ControlStore;
+  readonly control: ControlPlane;
+}
+
+async function startControlPlane(
+  options: EmbeddedOptions,
+  directory: DataDirectory,
+  undo: (() => unknown)[],
+): Promise<StartedControlPlane> {
+  const keys = openInstallationKeys(directory);
+  const audit = auditFile(join(directory.root, "audit.jsonl"));
+  const store = openControlStore(directory.control, systemClock);
+  undo.push(() => audit.close().then(() => store.close()));
+  const { rootKey, privateKeys, tokenSecret } = keys;
+  const control = await openControlPlane(
+    {
+      issuer,
+      tokenSecret,
+      limits: { ...options.limits, ...(options.execution && { execution: options.execution }) },
+    },
+    { ...store, rootKey, privateKeys, clock: systemClock, random: systemRandom, audit },
+  );
+  undo.push(() => control.close());
+  return { keys, audit, store, control };
+}
+
 interface SystemParts {
   readonly options: EmbeddedOptions;
   readonly directory: DataDirectory;
@@ -241,7 +265,17 @@ function describe(
       const tenantId = await control.administration.createTenant(name);
       return { tenantId, apiKey: (await control.administration.createApiKey(tenantId)).text };
     },
-    issuerAt: (clock) => new CapabilityIssuer({ issuer, key: keys.signing, clock, random: systemRandom }),
+    issuerAt: async (clock) => {
+      const signing = control.keys.view().keys.find(({ state }) => state === "signing");
+      const pem = await keys.privateKeys.read(signing?.kid ?? "");
+      if (pem === undefined) throw new Error("no key signs");
+      return new CapabilityIssuer({
+        issuer,
+        key: importSigningKey(pem.reveal()),
+        clock,
+        random: systemRandom,
+      });
+    },
     async dialWorker(workerId) {
       const worker = control.workers().find((candidate) => candidate.workerId === workerId);
       if (worker === undefined) throw new Error(`${workerId} is not connected`);

@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { Secret } from "@space/model";
 import type { TlsIdentity } from "@space/mtls";
 import * as v from "valibot";
-import { writeDurably } from "../data/installation-keys.ts";
+import { writeDurably } from "../data/durable-file.ts";
 
 const schema = v.strictObject({
   name: v.string(),

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-import { admit } from "@space/capability";
+import { admit, type TrustedKeys } from "@space/capability";
 import type { Clock, IdentityVerdict } from "@space/model";
 import type { AdmissionCheck, AdmissionRequest } from "../ports.ts";
-import type { Keys } from "./keys.ts";
 
 /** the real check: the capability's bytes, then its time, presenter, access and identity against the present record. */
 export class CapabilityAdmission implements AdmissionCheck {
-  readonly #keys: Keys;
+  readonly #keys: TrustedKeys;
   readonly #clock: Clock;
 
-  constructor(keys: Keys, clock: Clock) {
+  constructor(keys: TrustedKeys, clock: Clock) {
     this.#keys = keys;
     this.#clock = clock;
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-import { certificateDigest, verifyCertificate } from "@space/capability";
+import { certificateDigest, readVouchedCertificate, verifyCertificate } from "@space/capability";
 import {
   type ActivationRecord,
   compareIdentity,
@@ -37,7 +37,7 @@ export async function install(
 ): Promise<void> {
   const { identity } = certificate;
   const record = parts.records.read(identity.sandboxId);
-  const order = record === undefined ? "first" : orderOf(parts, record, certificate, token);
+  const order = record === undefined ? "first" : orderOf(record, certificate, token);
   const activation = checkProcess(parts, certificate);
   if (record === undefined || order !== "same") {
     const next = recordOf(token, certificate, activation, record?.epoch ?? 1n);
@@ -49,12 +49,7 @@ export async function install(
 }
 
 /** by (generation, attempt); lower never replaces higher, and one generation is one process. */
-function orderOf(
-  parts: WorkerParts,
-  record: RuntimeRecord,
-  certificate: ExecutionCertificate,
-  token: string,
-): Order {
+function orderOf(record: RuntimeRecord, certificate: ExecutionCertificate, token: string): Order {
   const { identity } = certificate;
   const held = record.identity;
   if (identity.generation > held.generation) return "next-generation";
@@ -66,16 +61,13 @@ function orderOf(
   if (identity.activation.attempt > held.activation.attempt) return "next-attempt";
   if (identity.activation.attempt < held.activation.attempt)
     throw outOfOrder("record/stale", record, certificate);
-  return token === record.certificate ? "same" : orderOfReissue(parts, record, certificate);
+  return token === record.certificate ? "same" : orderOfReissue(record, certificate);
 }
 
 /** The control plane may have signed the same facts again after an answer that it did not hear; other facts conflict. */
-function orderOfReissue(
-  parts: WorkerParts,
-  record: RuntimeRecord,
-  certificate: ExecutionCertificate,
-): "same" | "reissued" {
-  const held = verifyCertificate(record.certificate, parts.keys.ring);
+function orderOfReissue(record: RuntimeRecord, certificate: ExecutionCertificate): "same" | "reissued" {
+  // verified when it was installed; the key that signed it may have been removed since (incident 30).
+  const held = readVouchedCertificate(record.certificate, record.certificateDigest);
   if (factsOf(held) !== factsOf(certificate)) throw outOfOrder("record/conflict", record, certificate);
   return certificate.issuedAtSeconds > held.issuedAtSeconds ? "reissued" : "same";
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
+import type { TrustedKeys } from "@space/capability";
 import {
   type ActivationId,
   type ActivationRecord,
@@ -17,7 +18,6 @@ import type { WorkerPorts } from "../ports.ts";
 import type { Executions } from "./executions.ts";
 import type { HostBridge } from "./host-bridge.ts";
 import type { KeyedQueue } from "./keyed-queue.ts";
-import type { Keys } from "./keys.ts";
 import type { OpenStreams } from "./open-streams.ts";
 import type { Reports } from "./reports.ts";
 
@@ -28,7 +28,7 @@ export interface WorkerParts extends WorkerPorts {
   readonly capacity: number;
   readonly limits: WorkerLimits;
   readonly counters: WorkerCounters;
-  readonly keys: Keys;
+  readonly keys: TrustedKeys;
   readonly executions: Executions;
   readonly streams: OpenStreams;
   readonly bridge: HostBridge;

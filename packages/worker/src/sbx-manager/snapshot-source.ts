@@ -5,7 +5,8 @@ import {
   certificateDigest,
   importPublicKey,
   manifestDigest,
-  verifyCertificate,
+  readVouchedCertificate,
+  verifyChainHead,
   verifyManifest,
 } from "@space/capability";
 import {
@@ -21,16 +22,20 @@ import {
 import type { WorkerParts } from "./parts.ts";
 
 /**
- * Verifies the snapshot that an activation is to begin from, before anything is started: the signed manifest whose
- * digest the control plane named, signed by the execution that the certificate in it belongs to, and every chunk there.
- * The chunks' bytes are verified as they are read. Throws `snapshot/refused`, `snapshot/missing` or `store/failed`.
+ * Verifies the snapshot that an activation is to begin from, before anything is started: the signed head of the
+ * sandbox's chain names this very manifest; it is signed by the execution that the certificate in it belongs to; and
+ * every chunk is there. The certificate is vouched for by its digest in what the head names, so the key that signed it
+ * may have been removed since (R-10). The chunks' bytes are verified as they are read. Throws `snapshot/refused`,
+ * `snapshot/missing` or `store/failed`.
  */
 export async function verifySource(
   parts: WorkerParts,
   request: ActivateRequest,
   from: NonNullable<ActivateRequest["from"]>,
 ): Promise<SnapshotManifest> {
+  checkHead(parts, request, from);
   const signed = await readToken(parts, from.digest);
+  if (manifestDigest(signed) !== from.digest) throw refused("digest");
   const manifest = await verifySigned(parts, signed);
   if (manifestText(manifest) !== manifestText(from.manifest)) throw refused("manifest is another");
   const { sandboxId, generation } = request.identity;
@@ -42,13 +47,31 @@ export async function verifySource(
   return manifest;
 }
 
-async function verifySigned(parts: WorkerParts, signed: string): Promise<SnapshotManifest> {
-  // The certificate's digest is read from the manifest before its signature is checked, and is only used to find the key.
-  const certificate = await readToken(parts, claimedCertificate(signed));
+/** R-5: the control plane's signed word that this is the newest snapshot of this sandbox (incident 33). */
+function checkHead(
+  { keys }: WorkerParts,
+  { identity }: ActivateRequest,
+  { head, digest }: NonNullable<ActivateRequest["from"]>,
+): void {
   try {
-    const { publicKey, identity } = verifyCertificate(certificate, parts.keys.ring);
+    const { sandboxId, manifest } = verifyChainHead(head, keys.ring);
+    if (sandboxId !== identity.sandboxId) throw refused("other sandbox");
+    if (manifest !== digest) throw refused("not the newest");
+  } catch (cause) {
+    const isRefused = isSpaceError(cause, "chain/refused") || isSpaceError(cause, "certificate/refused");
+    if (!isRefused) throw cause;
+    throw new SpaceError("snapshot/refused", { problem: "head" }, { cause });
+  }
+}
+
+/** The bytes are those that the head names. So is then the certificate, by its digest in them. */
+async function verifySigned(parts: WorkerParts, signed: string): Promise<SnapshotManifest> {
+  const digest = claimedCertificate(signed);
+  const certificate = await readToken(parts, digest);
+  try {
+    const { publicKey, identity } = readVouchedCertificate(certificate, digest);
     const manifest = verifyManifest(signed, importPublicKey(publicKey));
-    if (manifest.certificate !== certificateDigest(certificate)) throw refused("certificate is another");
+    if (manifest.certificate !== digest) throw refused("certificate is another");
     if (compareIdentity(manifest.identity, identity) !== "identical") throw refused("identity is another");
     return manifest;
   } catch (cause) {

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import type { Clock, KeyBundleReceiver, StoredKeyBundle, WorkerHandle } from "@space/model";
+import type { ConnectedWorkers } from "./connected-workers.ts";
+import type { ControlLimits } from "./limits.ts";
+import { within } from "./transitions.ts";
+
+export type ReceiverKind = "gateway" | "worker";
+
+/** brings verification bundles to those who verify. */
+export interface BundleReceivers {
+  /**
+   * Offers the bundle to every receiver of the kind that does not hold it yet. Whether each that is leased has made it
+   * durable; false also when one is away and its lease has not run out. Safe to repeat. Never rejects.
+   */
+  deliver(kind: ReceiverKind, bundle: StoredKeyBundle): Promise<boolean>;
+}
+
+export interface ReceiverPorts {
+  readonly workers: ConnectedWorkers;
+  readonly clock: Clock;
+  readonly limits: Pick<ControlLimits, "confirmMs" | "receiverTermMs">;
+}
+
+/** The gateways that were attached, and the workers that are connected or were until just now. */
+export class ConnectedReceivers implements BundleReceivers {
+  readonly #ports: ReceiverPorts;
+  readonly #gateways = new Set<KeyBundleReceiver>();
+  readonly #held = new WeakMap<KeyBundleReceiver, number>();
+
+  constructor(ports: ReceiverPorts) {
+    this.#ports = ports;
+  }
+
+  /** Rejects with what the gateway throws. The returned function takes it out again: it holds nothing any more. */
+  async addGateway(gateway: KeyBundleReceiver, newest: () => StoredKeyBundle): Promise<() => void> {
+    await this.bringUpToDate(gateway, newest);
+    this.#gateways.add(gateway);
+    return () => void this.#gateways.delete(gateway);
+  }
+
+  /**
+   * Gives a receiver that nobody delivers to yet what is newest. When this resolves, and until the caller waits for
+   * anything else, it holds that: no key has begun to sign meanwhile that it has not heard of (R-10).
+   */
+  async bringUpToDate(receiver: KeyBundleReceiver, newest: () => StoredKeyBundle): Promise<void> {
+    let held = 0;
+    while (held < newest().version) {
+      const { version, token } = newest();
+      await receiver.replaceKeys(token);
+      held = version;
+    }
+    this.#held.set(receiver, held);
+  }
+
+  async deliver(kind: ReceiverKind, bundle: StoredKeyBundle): Promise<boolean> {
+    const receivers = kind === "gateway" ? [...this.#gateways] : this.#ports.workers.all().map(keysOf);
+    const confirmed = await Promise.all(receivers.map((receiver) => this.#give(receiver, bundle)));
+    return confirmed.every(Boolean) && (kind === "gateway" || !this.#isOneAway());
+  }
+
+  async #give(receiver: KeyBundleReceiver, { version, token }: StoredKeyBundle): Promise<boolean> {
+    if ((this.#held.get(receiver) ?? 0) >= version) return true;
+    const { clock, limits } = this.#ports;
+    try {
+      const taken = receiver.replaceKeys(token).then(() => true as const);
+      if ((await within(clock, limits.confirmMs, taken)) === undefined) return false;
+      this.#held.set(receiver, version);
+      return true;
+    } catch {
+      return false; // offered again at the next round, or its lease runs out
+    }
+  }
+
+  /** one that is away may go on serving by what it knows, until its lease has run out. */
+  #isOneAway(): boolean {
+    const { workers, limits } = this.#ports;
+    return workers.away(limits.receiverTermMs).length > 0;
+  }
+}
+
+function keysOf({ keys }: WorkerHandle): KeyBundleReceiver {
+  return keys;
+}
