@@ -37,19 +37,19 @@ export class SqliteSigningKeyStore implements SigningKeyStore {
         if (newestVersion(statements) !== step.onVersion) return false;
         if (step.bundle !== null) addBundle(statements, step.bundle);
         for (const change of step.changes) {
-          if (!apply(statements, change, step)) throw lost;
+          if (!apply(statements, change, step)) throw new LostStep();
         }
         return true;
       });
     } catch (error) {
-      if (error === lost) return false; // and nothing of the step was written
+      if (error instanceof LostStep) return false; // and nothing of the step was written
       throw error;
     }
   }
 }
 
-/** Thrown inside a write, so that all of it is undone. */
-const lost: unique symbol = Symbol("another step won");
+/** Another step won. Thrown inside a write, so that all of this one is undone. */
+class LostStep extends Error {}
 
 function newestVersion(statements: Statements): number {
   return integer(statements.get("SELECT coalesce(max(version), 0) AS v FROM key_bundles") ?? {}, "v");

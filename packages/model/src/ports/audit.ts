@@ -206,6 +206,7 @@ export const auditFieldClasses: AuditFieldClasses = {
     presenter: "public",
   },
   "caller/refused": { sandboxId: "sensitive", problem: "public" },
+  "signing-key/changed": { kid: "public", change: "public", state: "public", bundle: "public" },
   "api-key/created": { keyId: "sensitive", tenantId: "public" },
   "api-key/refused": { problem: "public" },
   "worker/connected": { workerId: "public", running: "public", ended: "public", lost: "public" },
