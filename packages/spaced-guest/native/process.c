@@ -23,7 +23,8 @@ enum {
   PIPE_CHUNK = 32 * 1024,
   PTY_CHUNK = 16 * 1024,
   LINGER_MS = 100,              // output is awaited this long after the exit while a child holds the pipes
-  DETACHED_MS = 10 * 60 * 1000  // and an exit this long for somebody to attach
+  DETACHED_MS = 10 * 60 * 1000,  // and an exit this long for somebody to attach
+  GATHER_MS = 2                 // what a process does so soon after its start leaves in one piece with STARTED
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -66,6 +67,11 @@ static int64_t now_ms(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static int milliseconds_until(int64_t moment) {
+  int64_t left = moment - now_ms();
+  return left < 0 ? 0 : (int)left;
 }
 
 static void close_fd(int *fd) {
@@ -188,7 +194,7 @@ static bool flush(struct process *p, struct conn *c) {
   return true;
 }
 
-// One read of one output. Only called with an empty send buffer: a slow host thus slows the process.
+// One read of one output. Only called with an empty send buffer, or while it gathers: a slow host thus slows the process.
 static void read_output(struct process *p, int which) {
   size_t wanted = p->pty ? PTY_CHUNK : PIPE_CHUNK;
   if (p->lingering && p->remaining[which] < wanted) wanted = p->remaining[which];
@@ -200,7 +206,7 @@ static void read_output(struct process *p, int which) {
   uint8_t *room = out_room(&p->out, wanted);
   if (room == NULL) {
     p->out.failed = false;
-    p->out.len = 0;
+    p->out.len = p->out.frame;
     return;
   }
   ssize_t n = read(p->output[which], room, wanted);
@@ -211,7 +217,7 @@ static void read_output(struct process *p, int which) {
     if (p->lingering) p->remaining[which] -= (size_t)n;
     return;
   }
-  p->out.len = 0;
+  p->out.len = p->out.frame;  // what precedes is whole
   // A terminal ends with EIO when its last slave is closed.
   if (n == 0 || (error != EAGAIN && error != EINTR)) close_fd(&p->output[which]);
 }
@@ -238,8 +244,22 @@ static void put_exit(struct process *p) {
 
 enum waits { W_CONN, W_OUT, W_ERR, W_IN, W_PID, W_WAKE, W_COUNT };
 
+static const size_t started_frame_bytes = HEADER + 4;
+
+// `unsaid`: STARTED has not been sent and will not be, since whoever attaches is told anew.
+static void stop_gathering(struct process *p, bool unsaid) {
+  if (p->gather_until != 0 && unsaid) {
+    p->out.len -= started_frame_bytes;
+    memmove(p->out.buf, p->out.buf + started_frame_bytes, p->out.len);
+  }
+  p->gather_until = 0;
+}
+
+// Whether the send buffer takes more: it is empty, or it gathers what comes right after the start.
+static bool takes_more(const struct process *p) { return p->out.len == 0 || (p->gather_until != 0 && p->out.len < PIPE_CHUNK); }
+
 static int set_waits(struct process *p, struct conn *c, struct pollfd w[W_COUNT]) {
-  bool idle = p->out.len == 0, attached = c->fd >= 0;
+  bool idle = takes_more(p), attached = c->fd >= 0;
   for (int i = 0; i < W_COUNT; i++) w[i] = (struct pollfd){.fd = -1};
   w[W_CONN] = (struct pollfd){.fd = c->fd, .events = (short)(POLLIN | (idle ? 0 : POLLOUT))};
   if (idle && attached) {
@@ -249,10 +269,10 @@ static int set_waits(struct process *p, struct conn *c, struct pollfd w[W_COUNT]
   if (p->stdin_len > 0) w[W_IN] = (struct pollfd){.fd = p->input, .events = POLLOUT};
   if (p->exited_at == 0) w[W_PID] = (struct pollfd){.fd = p->pidfd, .events = POLLIN};
   if (!attached) w[W_WAKE] = (struct pollfd){.fd = p->wake, .events = POLLIN};
+  if (p->gather_until != 0) return milliseconds_until(p->gather_until);
   if (p->exited_at == 0) return -1;
   if (attached && (p->lingering || !idle)) return -1;
-  int64_t left = p->exited_at + (attached ? LINGER_MS : DETACHED_MS) - now_ms();
-  return left < 0 ? 0 : (int)left;
+  return milliseconds_until(p->exited_at + (attached ? LINGER_MS : DETACHED_MS));
 }
 
 static void note_exit(struct process *p) {
@@ -266,6 +286,7 @@ static void detach(struct process *p, struct conn *c) {
   close_fd(&fd);
   c->in.len = 0;
   p->sent = 0;  // a frame cut off by the end of the connection is sent again, whole
+  stop_gathering(p, true);
   if (p->out.len > 0 && p->out.buf[4] == FR_STDIN_TAKEN) p->out.len = 0;
   pthread_mutex_lock(&lock);
   p->detached = true;
@@ -304,6 +325,7 @@ static void await_close(struct conn *c) {
 void process_serve(struct process *p, struct conn *c) {
   struct pollfd w[W_COUNT];
   bool alive = true;
+  p->gather_until = now_ms() + GATHER_MS;
   for (unsigned turn = 0; alive; turn++) {
     int timeout = set_waits(p, c, w);
     int ready = poll(w, W_COUNT, timeout);
@@ -316,15 +338,17 @@ void process_serve(struct process *p, struct conn *c) {
       if (alive) feed_stdin(p);
     }
     if (ready == 0 && c->fd < 0) break;  // nobody attached
-    if (ready == 0 && p->exited_at != 0) linger(p);
+    if (ready == 0 && p->gather_until != 0) stop_gathering(p, false);
+    else if (ready == 0 && p->exited_at != 0) linger(p);
     // Alternate between the two, so that one flooded pipe does not silence the other.
     for (unsigned i = 0; i < 2 && alive; i++) {
       int which = (int)((turn + i) % 2);
-      if (p->output[which] >= 0 && p->out.len == 0 && w[W_OUT + which].revents != 0) read_output(p, which);
+      if (p->output[which] >= 0 && takes_more(p) && w[W_OUT + which].revents != 0) read_output(p, which);
     }
     bool ended = p->exited_at != 0 && p->output[0] < 0 && p->output[1] < 0;
-    if (alive && c->fd >= 0 && ended && !p->exit_sent && p->out.len == 0) put_exit(p);
-    if (alive && c->fd >= 0) alive = flush(p, c);
+    if (alive && c->fd >= 0 && ended && !p->exit_sent && takes_more(p)) put_exit(p);
+    if (p->exit_sent || !takes_more(p) || now_ms() >= p->gather_until) stop_gathering(p, false);
+    if (alive && c->fd >= 0 && p->gather_until == 0) alive = flush(p, c);
     if (alive && p->exit_sent && p->out.len == 0) break;
     if (!alive && conn_was_rekeyed(c)) {
       detach(p, c);

@@ -20,6 +20,7 @@ struct process {
   int input;
   size_t remaining[2];  // of each output, once lingering
   int64_t exited_at;
+  int64_t gather_until;  // `out` begins with STARTED and is sent by then; 0: it is sent at once
   struct out out;  // frames for the host, of which `sent` bytes are gone
   size_t sent;
   uint8_t *stdin_bytes;

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
+import type { Clock } from "@space/model";
 import type { GuestConnection } from "./guest-connection.ts";
 import { GuestConnectionError } from "./guest-error.ts";
+
+/** A process that has just been started, and its answer, need the processor more than the next connection does. */
+const refillPauseMs = 5;
 
 export interface GuestPoolOptions {
   /** Opens one verified connection. */
   readonly open: () => Promise<GuestConnection>;
+  readonly clock: Clock;
   /** Connections lent at once; a stuck operation occupies one. Default 16. */
   readonly maxConnections?: number;
   /** Verified connections kept ready, so that an operation or a spawn pays no handshake. Default 2. */
@@ -29,6 +34,7 @@ export class GuestPool {
   readonly #idleConnections: number;
   readonly #keptConnections: number;
   readonly #maxWaiting: number;
+  readonly #clock: Clock;
   readonly #idle: GuestConnection[] = [];
   readonly #waiting: Waiter[] = [];
   readonly #lent = new Set<GuestConnection>();
@@ -36,6 +42,7 @@ export class GuestPool {
   #opening = 0;
   #refilling = 0;
   #closed = false;
+  #cancelRefill: (() => void) | undefined;
 
   constructor(options: GuestPoolOptions) {
     this.#open = options.open;
@@ -43,6 +50,7 @@ export class GuestPool {
     this.#idleConnections = options.idleConnections ?? 2;
     this.#keptConnections = Math.max(options.keptConnections ?? 0, this.#idleConnections);
     this.#maxWaiting = options.maxWaiting ?? 256;
+    this.#clock = options.clock;
   }
 
   /** Opens connections until the idle set is full. Failures are left for the operation that meets them. */
@@ -102,18 +110,18 @@ export class GuestPool {
   }
 
   /**
-   * A connection that leaves the pool for good, for `spawn` or `dial`: it no longer counts, and a new one is opened
-   * in the background. The caller bounds how many it holds and destroys it.
+   * A connection that leaves the pool for good, for `spawn` or `dial`: it no longer counts, and a new one is opened in
+   * the background, a little later: whoever detached it goes first. The caller bounds how many it holds and destroys it.
    */
   async detach(): Promise<GuestConnection> {
     for (let ready = this.#idle.pop(); ready !== undefined; ready = this.#idle.pop()) {
       if (!ready.usable) continue;
-      void this.#refill();
+      this.#refillLater();
       return ready;
     }
     if (this.#closed) throw new GuestConnectionError("closed");
     const connection = await this.#open();
-    void this.#refill();
+    this.#refillLater();
     return connection;
   }
 
@@ -125,6 +133,7 @@ export class GuestPool {
   /** Closes every connection, running operations included, and refuses new ones. */
   close(): void {
     this.#closed = true;
+    this.#cancelRefill?.();
     for (const connection of [...this.#idle.splice(0), ...this.#lent, ...this.#disowned])
       connection.destroy();
     this.#lent.clear();
@@ -151,6 +160,13 @@ export class GuestPool {
     if (this.#closed || this.#lent.size + this.#opening >= this.#maxConnections) return;
     const waiter = this.#waiting.shift();
     if (waiter !== undefined) this.#openOne().then(waiter.resolve, waiter.reject);
+  }
+
+  #refillLater(): void {
+    this.#cancelRefill ??= this.#clock.after(refillPauseMs, () => {
+      this.#cancelRefill = undefined;
+      void this.#refill();
+    });
   }
 
   async #refill(): Promise<void> {

@@ -60,7 +60,7 @@ export class HostedActivation {
     this.facts = facts;
     this.ports = ports;
     this.#endpoint = endpoint;
-    this.#pool = newPool(endpoint);
+    this.#pool = newPool(endpoint, ports.clock);
     this.users = new GuestUsers(this.#pool, ports.clock);
     this.processes = new ProcessTable(ports.clock, () => this.users.forget());
   }
@@ -135,7 +135,7 @@ export class HostedActivation {
     await renameGuest(this.#endpoint, next);
     this.#pool.close();
     this.#endpoint = next;
-    this.#pool = newPool(next);
+    this.#pool = newPool(next, this.ports.clock);
     this.users.replacePool(this.#pool);
     await withinLimit(this.ports.clock, detachLimitMs, Promise.all(detached));
     await Promise.all(running.map((process) => this.#reattach(process)));
@@ -170,9 +170,10 @@ export class HostedActivation {
   }
 }
 
-function newPool(endpoint: GuestEndpoint): GuestPool {
+function newPool(endpoint: GuestEndpoint, clock: Clock): GuestPool {
   return new GuestPool({
     open: () => endpoint.open(),
+    clock,
     maxConnections: pooledConnections,
     keptConnections: pooledConnections,
   });

@@ -10,7 +10,6 @@ import {
   GuestConnection,
   GuestConnectionError,
   GuestError,
-  GuestPool,
   maxFrameBytes,
 } from "@space/spaced-guest";
 import type { LauncherKind } from "@space/substrate-namespace";
@@ -24,6 +23,7 @@ import {
   WatchedProcess,
 } from "../src/guest-host.ts";
 import { fileCases, guestError, treeCases } from "./guest-files.ts";
+import { poolCases } from "./guest-pools.ts";
 import { pressureCases } from "./guest-pressure.ts";
 
 /** The guest protocol (PROTOCOL.md section 1), against a real guest started by one of the launchers. */
@@ -45,6 +45,7 @@ export function guestProtocolContract(
     treeCases(run);
     processCases(run, abilities.oomScore);
     streamCases(run);
+    poolCases(run);
     pressureCases(run);
     rekeyCases(() => host);
     terminalCases(run, abilities.terminals);
@@ -276,33 +277,6 @@ function streamCases(guest: () => TestGuest): void {
       await assert.rejects(other.dial(9), guestError("ECONNREFUSED"));
       assert.equal((await other.stat("/")).type, "directory");
     });
-  });
-
-  it("serves a pool in which a stuck operation holds only its own connection", async () => {
-    const pool = new GuestPool({ open: () => guest().connect(), maxConnections: 2, maxWaiting: 1 });
-    const stuck = await pool.take();
-    const endless = stuck.readStream(
-      "/dev/zero",
-      {},
-      { onEntry: () => undefined, onData: () => stuck.pause() },
-    );
-    endless.catch(() => undefined);
-    const answers = await Promise.all([pool.use((c) => c.stat("/tmp")), pool.use((c) => c.stat("/etc"))]);
-    assert.deepEqual(
-      answers.map(({ path }) => path),
-      ["/tmp", "/etc"],
-    );
-    const held = await pool.take();
-    const waiting = pool.use((c) => c.stat("/usr"));
-    await assert.rejects(
-      pool.take(),
-      (error) => error instanceof GuestConnectionError && error.fault === "exhausted",
-    );
-    pool.give(stuck);
-    assert.equal((await waiting).path, "/usr");
-    pool.give(held);
-    await assert.rejects(endless);
-    pool.close();
   });
 }
 
