@@ -1,7 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  rmdirSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
 import { readdir, readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { type ExecutionLimits, SpaceError } from "@space/model";
@@ -12,6 +21,11 @@ const periodMicroseconds = 100_000;
 /** One hierarchy that a group is made in. */
 interface Hierarchy {
   readonly folder: string;
+  /**
+   * The file by which a process enters. In v1 a thread that enters `tasks` by itself takes none of the global locks that
+   * `cgroup.procs` waits for (up to 12 ms); in v2 the launcher's clone enters directly.
+   */
+  readonly entrance: "tasks" | "cgroup.procs";
   readonly limits: (limits: ExecutionLimits) => readonly (readonly [file: string, value: string])[];
 }
 
@@ -50,16 +64,16 @@ export class ControlGroups {
 
   /** Makes the group with its limits and returns the files into which its first process writes itself. */
   create(group: string, limits: ExecutionLimits): readonly string[] {
-    const files: string[] = [];
+    for (const { folder } of this.#hierarchies) makeFolder(join(folder, group));
+    this.limit(group, limits);
+    return this.#hierarchies.map(({ folder, entrance }) => join(folder, group, entrance));
+  }
+
+  /** Gives a group that exists other limits. */
+  limit(group: string, limits: ExecutionLimits): void {
     for (const { folder, limits: values } of this.#hierarchies) {
-      const path = join(folder, group);
-      mkdirSync(path, { recursive: true });
-      for (const [file, value] of values(limits)) writeLimit(join(path, file), value);
-      // In v1 a thread that enters `tasks` by itself takes none of the global locks that `cgroup.procs` waits for (up to
-      // 12 ms); in v2 the launcher's clone enters directly.
-      files.push(join(path, existsSync(join(path, "tasks")) ? "tasks" : "cgroup.procs"));
+      for (const [file, value] of values(limits)) writeLimit(join(folder, group, file), value);
     }
-    return files;
   }
 
   /** Stops every process of the group without ending it. Resolves when the kernel says that all are frozen. */
@@ -171,28 +185,47 @@ export class ControlGroups {
   }
 }
 
+function makeFolder(path: string): void {
+  try {
+    mkdirSync(path);
+  } catch (error) {
+    if (!isErrno(error, "EEXIST")) throw error; // made by an earlier try
+  }
+}
+
+function isErrno(error: unknown, code: string): boolean {
+  return error instanceof Error && "code" in error && error.code === code;
+}
+
 function removeFolder(path: string): boolean {
   try {
     rmdirSync(path);
     return true;
   } catch (error) {
-    return error instanceof Error && "code" in error && error.code === "ENOENT";
+    return isErrno(error, "ENOENT");
   }
 }
 
 /** A limit that this kernel's hierarchy does not have (no swap accounting, say) is not an error; a refused one is. */
 function writeLimit(path: string, value: string): void {
-  if (!existsSync(path)) return;
+  let fd: number | undefined;
   try {
-    writeFileSync(path, value);
+    fd = openSync(path, "r+");
+    writeSync(fd, value);
   } catch (cause) {
+    if (fd === undefined && isErrno(cause, "ENOENT")) return;
     throw new SpaceError("substrate/failed", { step: "set a limit of the control group" }, { cause });
+  } finally {
+    if (fd !== undefined) closeSync(fd);
   }
 }
 
 function unifiedHierarchy(name: string) {
   const folder = join(root, name);
-  return { hierarchies: [{ folder, limits: unified }], freezer: { folder, version: 2 as const } };
+  return {
+    hierarchies: [{ folder, limits: unified, entrance: "cgroup.procs" as const }],
+    freezer: { folder, version: 2 as const },
+  };
 }
 
 /** v1: each controller has its own tree; groups are made under this process's own path, so that outer limits hold. */
@@ -200,9 +233,9 @@ function splitHierarchies(name: string) {
   const mine = ownPaths();
   const at = (controller: string): string => join(root, controller, mine.get(controller) ?? "/", name);
   const hierarchies: Hierarchy[] = [
-    { folder: at("memory"), limits: memoryV1 },
-    { folder: at("cpu"), limits: cpuV1 },
-    { folder: at("pids"), limits: pids },
+    { folder: at("memory"), limits: memoryV1, entrance: "tasks" as const },
+    { folder: at("cpu"), limits: cpuV1, entrance: "tasks" as const },
+    { folder: at("pids"), limits: pids, entrance: "tasks" as const },
   ].filter(({ folder }) => existsSync(dirname(folder)));
   if (hierarchies.length < 3) {
     const problem = "the memory, cpu and pids control groups are not all there";
@@ -210,11 +243,11 @@ function splitHierarchies(name: string) {
   }
   if (existsSync(join(root, "unified/cgroup.procs"))) {
     const folder = join(root, "unified", name);
-    hierarchies.push({ folder, limits: () => [] });
+    hierarchies.push({ folder, limits: () => [], entrance: "cgroup.procs" });
     return { hierarchies, freezer: { folder, version: 2 as const } };
   }
   const folder = at("freezer");
-  hierarchies.push({ folder, limits: () => [] });
+  hierarchies.push({ folder, limits: () => [], entrance: "tasks" });
   return { hierarchies, freezer: { folder, version: 1 as const } };
 }
 

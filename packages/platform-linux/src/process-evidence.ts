@@ -5,9 +5,12 @@ import { readFileSync, statSync } from "node:fs";
 import { type ProcessEvidence, SpaceError } from "@space/model";
 import { closeDescriptor, openPidFd, signalPidFd } from "./system-calls.ts";
 
-/** Names this boot of the host: evidence of another boot proves nothing. */
+let bootId: string | undefined;
+
+/** Names this boot of the host: evidence of another boot proves nothing. Read once: no process lives through a boot. */
 export function hostBootId(): string {
-  return readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
+  bootId ??= readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
+  return bootId;
 }
 
 /** Field 22 of /proc/PID/stat, or undefined when there is no such process. The name in field 2 may hold anything. */

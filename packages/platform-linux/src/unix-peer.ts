@@ -29,9 +29,14 @@ export function peerCredentials(socket: Socket): PeerCredentials {
 
 /** The inode of the socket that listens at the path, as the kernel's table of this network namespace has it. */
 export function listeningInode(socketPath: string): string | undefined {
-  for (const line of readFileSync("/proc/net/unix", "utf8").split("\n")) {
+  const table = readFileSync("/proc/net/unix", "utf8");
+  const end = ` ${socketPath}\n`; // only lines that end so are taken apart: the table has one for each socket of the host
+  for (let at = table.indexOf(end); at >= 0; at = table.indexOf(end, at + 1)) {
     // Num RefCount Protocol Flags Type St Inode Path; flag 0x10000 is a listening socket.
-    const fields = line.trim().split(/\s+/);
+    const fields = table
+      .slice(table.lastIndexOf("\n", at) + 1, at + end.length - 1)
+      .trim()
+      .split(/\s+/);
     if (fields[7] === socketPath && fields[3] === "00010000") return fields[6];
   }
   return undefined;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
+import { spawnSync } from "node:child_process";
 import { chownSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
-import { rm } from "node:fs/promises";
+import { rm, rmdir, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import { type ActivationId, parseActivationId } from "@space/model";
-import { runProgram } from "./run-program.ts";
+import { programEnvironment, runProgram } from "./run-program.ts";
 
 /** How the names of guests without an activation begin. */
 export const sparePrefix = "spare-";
@@ -35,6 +36,7 @@ export class ActivationFolders {
     this.#parent = parent;
     // 0711: the archiver runs under a guest's user ids and must reach its layer, but not list the others.
     mkdirSync(parent, { recursive: true, mode: 0o711 });
+    spreadSubfolders(parent);
   }
 
   at(activationId: string): ActivationFolder {
@@ -101,6 +103,7 @@ export class ActivationFolders {
   /** Removes everything, however deep a guest has nested it. */
   async remove(name: string): Promise<void> {
     const { path } = this.at(name);
+    if (await removedUntouched(path)) return;
     try {
       await rm(path, { recursive: true, force: true });
     } catch {
@@ -108,6 +111,33 @@ export class ActivationFolders {
       await runProgram("rm", ["-rf", "--one-file-system", "--", path]);
     }
   }
+}
+
+/**
+ * What overlay itself leaves of a layer in which nothing was written, in the order of removal: a fifth of the work of
+ * finding out what there is. False, with some of it gone, when there is anything else.
+ */
+async function removedUntouched(path: string): Promise<boolean> {
+  try {
+    await rmdir(join(path, "upper"));
+    await unlink(join(path, "work/work/incompat/volatile/dirty"));
+    for (const folder of ["work/work/incompat/volatile", "work/work/incompat", "work/work", "work"])
+      await rmdir(join(path, folder));
+    await unlink(join(path, "note.json"));
+    await rmdir(path);
+    return true;
+  } catch {
+    return false; // written to, never mounted, or another kernel's layout: then by looking
+  }
+}
+
+/**
+ * Tells ext4 that the subfolders have nothing to do with each other, so that it spreads their inodes over its groups.
+ * Without a journal ext4 searches for each new inode past all that were freed in the group for minutes, which is a
+ * millisecond at some dozen starts a second. Other file systems have neither the flag nor the cost.
+ */
+function spreadSubfolders(path: string): void {
+  spawnSync("chattr", ["+T", "--", path], { stdio: "ignore", env: programEnvironment }); // where it is refused: slower
 }
 
 function writeNote(path: string, note: ActivationNote): void {

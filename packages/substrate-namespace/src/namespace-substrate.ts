@@ -104,12 +104,16 @@ export class NamespaceSubstrate implements Substrate {
       })),
       tmpfsLimitBytes: shmBytes,
     };
-    this.#spares = new SpareGuests(launcher.prepares ? (options.spareGuests ?? 2) : 0, {
+    this.#spares = new SpareGuests(launcher.prepares ? (options.spareGuests ?? 4) : 0, {
       folders: this.#folders,
       groups: this.#groups,
       ranges: this.#ranges,
       launcher: () => this.#connected(),
       recipe: this.#recipe,
+      after: (delayMs, action) => {
+        const timer = setTimeout(action, delayMs).unref();
+        return () => clearTimeout(timer);
+      },
     });
     this.#client = client;
     this.#listen(client);
@@ -158,7 +162,6 @@ export class NamespaceSubstrate implements Substrate {
       if (request.filesystem !== undefined) {
         await restoreLayer(this.#launcher.inRange, uidBase, folder.upper, request.filesystem);
       }
-      const cgroupFiles = this.#groups.create(group, limits);
       const identity = {
         activationId,
         secret: request.activationSecret.reveal(),
@@ -169,6 +172,8 @@ export class NamespaceSubstrate implements Substrate {
         fileLimitBytes: limits.diskBytes,
       };
       const places = { upperDir: folder.upper, workDir: folder.work };
+      const cgroupFiles = spare === undefined ? this.#groups.create(group, limits) : [];
+      if (spare !== undefined) this.#groups.limit(group, limits);
       const client = await this.#connected();
       const started =
         spare === undefined

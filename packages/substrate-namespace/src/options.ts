@@ -19,7 +19,7 @@ export interface NamespaceSubstrateOptions {
   readonly reserveBytes: number;
   /** By default the native launcher where it has been built, otherwise the portable one. */
   readonly launcher?: LauncherKind;
-  /** Guests prepared in advance, by default 2: a start then takes one to two milliseconds. */
+  /** Guests prepared in advance, by default 4: a start then takes one to two milliseconds. */
   readonly spareGuests?: number;
   /** How long guests go on without a daemon, by default 120 s; then the launcher ends them and itself. */
   readonly orphanSeconds?: number;

@@ -15,10 +15,12 @@ export interface SpareGuest {
 }
 
 export interface SparePorts {
-  readonly folders: ActivationFolders;
-  readonly groups: ControlGroups;
-  readonly ranges: UidRanges;
-  readonly launcher: () => Promise<LaunchClient>;
+  readonly folders: Pick<ActivationFolders, "createSpare" | "listSpares" | "remove">;
+  readonly groups: Pick<ControlGroups, "create" | "destroy" | "list">;
+  readonly ranges: Pick<UidRanges, "take" | "give">;
+  readonly launcher: () => Promise<Pick<LaunchClient, "prepare" | "kill" | "list">>;
+  /** Calls once after a while, unless the returned function is called before. Keeps no process alive. */
+  readonly after: (delayMs: number, action: () => void) => () => void;
   /** What a guest of this worker is made of, beside its own folders. */
   readonly recipe: Pick<PrepareRecord, "lowerDir" | "rootDir" | "binds" | "tmpfsLimitBytes">;
 }
@@ -32,6 +34,12 @@ const spareLimits: ExecutionLimits = {
 };
 
 /**
+ * No start for so long, and spares are made. Making one costs both cores a few milliseconds, which the start before it
+ * needs for its first command; and while starts follow each other without a pause, a spare saves none of the work.
+ */
+const calmMs = 15;
+
+/**
  * Keeps a few guests prepared, so that a start costs its last step only. A start that finds none ready makes its own:
  * spares change when work is done, never what comes out.
  */
@@ -40,6 +48,7 @@ export class SpareGuests {
   readonly #ports: SparePorts;
   readonly #ready: SpareGuest[] = [];
   #refilling: Promise<void> | undefined;
+  #cancelCalm: (() => void) | undefined;
   #closed = false;
 
   constructor(wanted: number, ports: SparePorts) {
@@ -52,11 +61,23 @@ export class SpareGuests {
     return this.#ready.shift();
   }
 
-  /** Makes what is missing, in the background. To be called after a start, whose own work it would hold up. */
+  /** Makes what is missing, in the background, once starts have paused. To be called after each start. */
   refill(): void {
-    if (this.#closed || this.#refilling !== undefined || this.#ready.length >= this.#wanted) return;
-    this.#refilling = this.#makeAll().finally(() => {
-      this.#refilling = undefined;
+    this.#cancelCalm?.();
+    this.#cancelCalm = undefined;
+    if (this.#closed || this.#ready.length >= this.#wanted) return;
+    this.#cancelCalm = this.#ports.after(calmMs, () => this.#refillNow());
+  }
+
+  #refillNow(): void {
+    this.#cancelCalm = undefined;
+    if (this.#closed) return;
+    // One round at a time: one that a start has cut short ends with the spare it is at.
+    const before = this.#refilling ?? Promise.resolve();
+    const round = before.then(() => this.#makeAll());
+    this.#refilling = round;
+    void round.finally(() => {
+      if (this.#refilling === round) this.#refilling = undefined;
     });
   }
 
@@ -92,12 +113,14 @@ export class SpareGuests {
 
   async close(): Promise<void> {
     this.#closed = true;
+    this.#cancelCalm?.();
     await this.#refilling;
     await this.dropAll();
   }
 
   async #makeAll(): Promise<void> {
-    while (!this.#closed && this.#ready.length < this.#wanted) {
+    // A start meanwhile sets the timer: the rest waits for the next pause.
+    while (!this.#closed && this.#cancelCalm === undefined && this.#ready.length < this.#wanted) {
       const spare = await this.#make();
       if (spare === undefined) return; // the next start meets the problem and reports it
       this.#ready.push(spare);

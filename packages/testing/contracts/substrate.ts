@@ -312,7 +312,7 @@ function failureCases(host: () => GuestHost, launcher: LauncherKind): void {
   it("starts although a guest that was prepared has died", { skip: launcher === "portable" }, async () => {
     const spares = async () =>
       (await host().substrate.launchClient.list()).filter(({ name }) => name.startsWith("spare-"));
-    await eventually("two spares", async () => (await spares()).length === 2);
+    await eventually("the spares", async () => (await spares()).length === 4);
     for (const { hostPid } of await spares()) process.kill(hostPid, "SIGKILL");
     const guest = await host().start();
     assert.equal(await guest.shell("echo up"), "up\n");
