@@ -40,7 +40,8 @@ export interface AttemptListener {
   unanswered(problem: string, misbehaved: boolean): void;
   data(chunk: Buffer): void;
   end(): void;
-  cut(): void;
+  /** The answer broke off; `reason` is the word of who broke it. */
+  cut(reason: string): void;
 }
 
 type State = "waiting" | "answering" | "over";
@@ -65,9 +66,9 @@ export class Attempt implements StreamHandlers {
     this.admission = via.admission;
     this.#body = body;
     this.#listener = listener;
-    this.#holdsBody = !body.ended && !isSocket(request.target);
+    this.#holdsBody = body.long && !isSocket(request.target);
     this.#stream = via.link.open(headText(request, via, this.#holdsBody), this, body.empty);
-    if (body.ended && !body.empty) body.sendWhole(this.#stream);
+    if (!body.long && !body.empty) body.sendWhole(this.#stream);
   }
 
   /** Whether the body waits for the worker's word. */
@@ -132,7 +133,7 @@ export class Attempt implements StreamHandlers {
     const was = this.#state;
     this.#state = "over";
     if (was === "waiting") this.#listener.unanswered(reason, false);
-    else if (was === "answering") this.#listener.cut();
+    else if (was === "answering") this.#listener.cut(reason);
   }
 
   onDrain(): void {
@@ -144,7 +145,7 @@ export class Attempt implements StreamHandlers {
     const was = this.#state;
     this.cancel(resetReason.protocol);
     if (was === "waiting") this.#listener.unanswered(problem, true);
-    else if (was === "answering") this.#listener.cut();
+    else if (was === "answering") this.#listener.cut(resetReason.protocol);
   }
 }
 

@@ -11,6 +11,8 @@ export interface GatewayCounts {
   readonly refreshes: number;
   /** Requests sent again, rebuilt, after a repair. */
   readonly repairs: number;
+  /** Streams that went on over another connection (R-22). */
+  readonly continued: number;
   /** Requests that ended in a refusal by the gateway or by a worker's `deny`. */
   readonly refused: number;
   /** Answers that were neither an admission nor a verdict, and streams that broke before any answer. */
@@ -27,6 +29,7 @@ export function newCounts(): MutableCounts {
     admitted: 0,
     refreshes: 0,
     repairs: 0,
+    continued: 0,
     refused: 0,
     transportErrors: 0,
     resolves: 0,

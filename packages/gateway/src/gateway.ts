@@ -10,7 +10,7 @@ import { type GatewayCounts, newCounts } from "./counters.ts";
 import { Destinations } from "./destination.ts";
 import { Ingress } from "./ingress.ts";
 import { type GatewayLimits, gatewayLimits } from "./limits.ts";
-import type { Operation, OperationCore } from "./operation.ts";
+import type { LiveOperation, OperationCore } from "./operation-core.ts";
 import { RouteCache } from "./route-cache.ts";
 import { SandboxLoad } from "./sandbox-load.ts";
 import { attachServer } from "./server-attachment.ts";
@@ -51,7 +51,7 @@ export function createGateway(options: GatewayOptions, ports: GatewayPorts): Gat
   const { links, clock, audit, random, routes, api } = ports;
   const counts = newCounts();
   const cache = new RouteCache({ presenter: options.presenter, limits }, { routes, clock, audit, counts });
-  const live = new Set<Operation>();
+  const live = new Set<LiveOperation>();
   const core: OperationCore = {
     cache,
     links,
@@ -61,7 +61,7 @@ export function createGateway(options: GatewayOptions, ports: GatewayPorts): Gat
     audit,
     counts,
     live,
-    answerWaitMs: limits.answerWaitMs,
+    limits,
   };
   const ingress = new Ingress(core, { destinations: new Destinations(), limits, api });
   let cancelSweep = clock.after(sweepEveryMs, sweep);

@@ -3,8 +3,8 @@
 
 import type { Clock } from "@space/model";
 import type { AnswerHead } from "@space/wire";
+import type { CallerSide } from "./caller-side.ts";
 import type { ClientResponse } from "./client-response.ts";
-import type { CallerSide } from "./operation.ts";
 import { type Refusal, type RefusedRequest, refusalAnswer } from "./refusal.ts";
 import type { RequestBody } from "./request-body.ts";
 
@@ -62,7 +62,7 @@ export class HttpCaller implements CallerSide {
       this.#dueBytes -= chunk.length;
       // More than announced would be read as the next answer on this connection, perhaps another sandbox's.
       if (this.#dueBytes < 0) {
-        this.broken();
+        this.broken(false);
         return false;
       }
     }
@@ -79,14 +79,14 @@ export class HttpCaller implements CallerSide {
   }
 
   end(): void {
-    if (this.#dueBytes !== undefined && this.#dueBytes > 0) return this.broken();
+    if (this.#dueBytes !== undefined && this.#dueBytes > 0) return this.broken(false);
     this.#headLeft = true;
     this.#ports.response.end(this.#kept);
     this.#kept = undefined;
     this.#leaveUpload();
   }
 
-  broken(): void {
+  broken(_restarts: boolean): void {
     this.#headLeft = true;
     this.#kept = undefined;
     this.#ports.response.abort();

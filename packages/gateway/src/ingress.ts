@@ -12,7 +12,8 @@ import { type ClientResponse, http1Response, http2Response } from "./client-resp
 import type { Destination, Destinations } from "./destination.ts";
 import { HttpCaller } from "./http-caller.ts";
 import type { GatewayLimits } from "./limits.ts";
-import { Operation, type OperationCore } from "./operation.ts";
+import { Operation } from "./operation.ts";
+import type { OperationCore } from "./operation-core.ts";
 import { preflightHeaders } from "./preflight.ts";
 import { type Refusal, type RefusedRequest, refusalAnswer } from "./refusal.ts";
 import { type BodySource, RequestBody } from "./request-body.ts";

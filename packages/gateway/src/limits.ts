@@ -25,6 +25,10 @@ export interface GatewayLimits {
   readonly lookupWaitMs: number;
   /** How long a worker may take from the head of a request to the head of its answer. */
   readonly answerWaitMs: number;
+  /** how long a stream that was cut is held open while its sandbox does not run. */
+  readonly heldStreamMs: number;
+  /** how often a held stream's caller is shown that it lives. */
+  readonly heldKeepaliveMs: number;
   /** After the answer, how long the rest of an unwanted body is read and thrown away before the connection is cut. */
   readonly lingerMs: number;
   /** A client connection without a byte in either direction for this long is closed. */
@@ -49,6 +53,8 @@ export const defaultGatewayLimits: GatewayLimits = Object.freeze({
   lookups: 5000,
   lookupWaitMs: 30_000,
   answerWaitMs: 620_000,
+  heldStreamMs: 300_000,
+  heldKeepaliveMs: 20_000,
   lingerMs: 5000,
   idleMs: 640_000,
   headWaitMs: 30_000,

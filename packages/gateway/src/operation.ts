@@ -1,65 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-import { type AuditSink, type Clock, unreachable } from "@space/model";
-import { type AnswerHead, type FrameLink, transportRules } from "@space/wire";
-import type { AdmissionIds } from "./admission-ids.ts";
+import { unreachable } from "@space/model";
+import { type AnswerHead, type FrameLink, resetReason } from "@space/wire";
 import { Attempt, type AttemptListener, isSocket, type OperationRequest } from "./attempt.ts";
 import type { CachedEntry } from "./cached-entry.ts";
-import type { MutableCounts } from "./counters.ts";
+import type { CallerSide } from "./caller-side.ts";
+import { Continuity, isCut, type Presentation } from "./continuity.ts";
+import type { LiveOperation, OperationCore } from "./operation-core.ts";
+import { changesNothing, endingOf, hasLost, mayRepeat } from "./operation-rules.ts";
 import type { Refusal } from "./refusal.ts";
 import type { BodyListener, RequestBody } from "./request-body.ts";
-import type { LookupOutcome, RouteCache } from "./route-cache.ts";
-import type { SandboxLoad } from "./sandbox-load.ts";
-import type { WorkerLinks } from "./worker-links.ts";
-
-/** The caller's end of an operation. Of `refuse` and `answer` one succeeds, once. */
-export interface CallerSide {
-  /** The guest's answer begins. False: it cannot be passed on, and `refuse` follows. */
-  answer(head: AnswerHead): boolean;
-  /** Bytes of the answer. False: the caller is slow, and `onceDrained` tells when there is room again. */
-  data(chunk: Buffer): boolean;
-  onceDrained(callback: () => void): void;
-  /** The answer is complete. */
-  end(): void;
-  /** The answer broke off: the caller must see that it is not complete. */
-  broken(): void;
-  /** The gateway's own answer. */
-  refuse(refusal: Refusal): void;
-}
-
-/** What all operations of a gateway share. */
-export interface OperationCore {
-  readonly cache: RouteCache;
-  readonly links: WorkerLinks;
-  readonly load: SandboxLoad;
-  readonly admissions: AdmissionIds;
-  readonly clock: Clock;
-  readonly audit: AuditSink;
-  readonly counts: MutableCounts;
-  /** Every operation under way. */
-  readonly live: Set<Operation>;
-  readonly answerWaitMs: number;
-}
+import type { LookupOutcome } from "./route-cache.ts";
 
 /** What a caller is told to wait before another try. */
 const tryAgain: Refusal = { kind: "try-again", afterMs: 1000 };
+const unknownOutcome: Refusal = { kind: "outcome-unknown", afterMs: 1000 };
 /** R-25: how long before the end of the authorisation a running operation's caller is checked again. */
 const recheckAheadMs = 10_000;
 
-type State = "body" | "route" | "presented" | "answering" | "over";
+/** `held`: cut, and waiting for the next try to go on (R-22). */
+type State = "body" | "route" | "presented" | "answering" | "held" | "over";
 
 /**
- * One request on its way: finds the entry, presents it, repairs the route at most once (R-26), and passes bytes both
- * ways only as fast as the slower side takes them.
+ * One request on its way: finds the entry, presents it, repairs the route at most once (R-26), passes bytes both ways
+ * only as fast as the slower side takes them, and goes on with what may go on when it is cut (R-22).
  */
-export class Operation implements AttemptListener, BodyListener {
+export class Operation implements AttemptListener, BodyListener, LiveOperation {
   readonly #request: OperationRequest;
   readonly #body: RequestBody;
   readonly #caller: CallerSide;
   readonly #core: OperationCore;
   #state: State = "body";
+  readonly #continuity: Continuity | undefined;
+  /** What is presented: the request, or the continuation of its answer. */
+  #now: Presentation;
   #attempt: Attempt | undefined;
+  #cancelPause: (() => void) | undefined;
+  /** Whether the caller has the head of an answer. */
+  #began = false;
   #repaired = false;
   #retried = false;
   #checking = false;
@@ -72,6 +51,9 @@ export class Operation implements AttemptListener, BodyListener {
     this.#body = body;
     this.#caller = caller;
     this.#core = core;
+    const { admissions, limits, clock } = core;
+    this.#continuity = Continuity.of({ request, body }, () => admissions.next(), { limits, clock });
+    this.#now = this.#continuity?.first() ?? { request, body };
   }
 
   /** Begins, if the sandbox may have one more request. */
@@ -94,45 +76,45 @@ export class Operation implements AttemptListener, BodyListener {
     this.#finish();
   }
 
-  /** The gateway is closing. */
   close(): void {
     if (this.#state === "over") return;
     this.#attempt?.cancel();
-    if (this.#state === "answering") this.cut();
+    if (this.#began) this.#breakOff(true);
     else this.#refuse(tryAgain);
   }
 
-  /** Called now and then: ends what has waited too long and what has lost its authorisation. */
   sweep(nowMs: number): void {
     if (this.#state !== "presented" && this.#state !== "answering") return;
-    if (this.#state === "presented" && nowMs - this.#presentedAtMs >= this.#core.answerWaitMs) {
+    if (this.#state === "presented" && nowMs - this.#presentedAtMs >= this.#core.limits.answerWaitMs) {
       this.#attempt?.cancel();
-      this.#refuse(tryAgain);
+      this.#later();
     } else if (nowMs >= this.#authorisedUntilMs - recheckAheadMs) this.#recheck(nowMs);
   }
 
   bodyReady(): void {
     if (this.#state !== "body") return;
+    this.#seek();
+  }
+
+  /** Finds the entry and presents it. */
+  #seek(): void {
     this.#state = "route";
     const { cache, clock } = this.#core;
-    const cached = cache.usable(this.#request.question, clock.monotonicMs());
-    if (cached === undefined)
-      this.#look(cache.lookUp(this.#request.question), (found) => this.#present(found));
+    const { question } = this.#now.request;
+    const cached = cache.usable(question, clock.monotonicMs());
+    if (cached === undefined) this.#look(cache.lookUp(question), (found) => this.#present(found));
     else this.#present(cached);
   }
 
   bodyTooLarge(): void {
     if (this.#state === "over") return;
     this.#attempt?.cancel();
-    if (this.#state === "answering") this.cut();
-    else this.#refuse({ kind: "body-too-large" });
+    this.#refuse({ kind: "body-too-large" });
   }
 
   admitted(head: AnswerHead): void {
     this.#core.counts.admitted += 1;
-    // A guest's own 421 is never a signal, and no 421 leaves the gateway (R-14): clients would take it for ours.
-    const passes = head.status !== 421 && this.#caller.answer(head);
-    if (!passes) {
+    if (!this.#passHead(head)) {
       this.#attempt?.cancel();
       return this.#refuse({ kind: "bad-answer" });
     }
@@ -142,8 +124,26 @@ export class Operation implements AttemptListener, BodyListener {
     else if (!this.#body.flowing) this.#body.release();
   }
 
+  /** The head of an answer goes to the caller, once: that of a continuation has nothing new for him. */
+  #passHead(head: AnswerHead): boolean {
+    const continuity = this.#continuity;
+    const nowMs = this.#core.clock.monotonicMs();
+    if (continuity?.isCut === true) {
+      continuity.resumed(nowMs);
+      this.#core.counts.continued += 1;
+      if (this.#began) return head.status === 200;
+    }
+    // A guest's own 421 is never a signal, and no 421 leaves the gateway (R-14): clients would take it for ours.
+    if (head.status === 421 || !this.#caller.answer(head)) return false;
+    this.#began = true;
+    continuity?.began(head, nowMs);
+    return true;
+  }
+
   failed(code: string): void {
     this.#core.counts.admitted += 1;
+    if (code === "stream/lost") return this.#lost();
+    if (this.#began) return this.#later();
     switch (code) {
       case "sandbox/port-closed":
         return this.#refuse({ kind: "port-closed" });
@@ -152,7 +152,7 @@ export class Operation implements AttemptListener, BodyListener {
       case "input/too-large":
         return this.#refuse({ kind: "body-too-large" });
       default:
-        return this.#refuse(tryAgain);
+        return this.#later();
     }
   }
 
@@ -161,12 +161,12 @@ export class Operation implements AttemptListener, BodyListener {
     const { counts, cache } = this.#core;
     const rejected = this.#attempt?.cached;
     counts.refreshes += 1;
-    if (this.#repaired || rejected === undefined) return this.#refuse(tryAgain);
+    if (this.#repaired || rejected === undefined) return this.#later();
     this.#repaired = true;
     this.#state = "route";
-    this.#look(cache.repair(this.#request.question, rejected), (cached) => {
+    this.#look(cache.repair(this.#now.request.question, rejected), (cached) => {
       // R-24: the rejected route again is not tried again.
-      if (cached.digest === rejected.digest) return this.#refuse(tryAgain);
+      if (cached.digest === rejected.digest) return this.#later();
       counts.repairs += 1;
       this.#present(cached);
     });
@@ -174,7 +174,7 @@ export class Operation implements AttemptListener, BodyListener {
 
   denied(): void {
     const { audit, cache } = this.#core;
-    const { sandboxId, question } = this.#request;
+    const { sandboxId, question } = this.#now.request;
     if (this.#attempt !== undefined) {
       audit.record("route/denied", { admission: this.#attempt.admission, sandboxId });
       cache.removeIfStill(question, this.#attempt.cached);
@@ -190,13 +190,31 @@ export class Operation implements AttemptListener, BodyListener {
     const { cached, admission } = this.#attempt;
     const { workerId } = cached.entry.route.endpoint;
     if (misbehaved) audit.record("worker/misbehaved", { admission, workerId, problem });
-    if (this.#retried || !mayRepeat(this.#request) || this.#body.flowing) return this.#refuse(tryAgain);
+    if (this.#goesOnUnanswered(problem)) return;
+    if (this.#retried || !mayRepeat(this.#request) || this.#now.body.flowing)
+      return this.#refuse(changesNothing(this.#request) ? tryAgain : unknownOutcome);
     this.#retried = true;
     this.#state = "route";
     this.#present(cached);
   }
 
+  /**
+   * R-22: what has a name is asked for by it. When the worker says that the epoch has ended, the way is being changed,
+   * and it waits for the end of that; when the connection broke, it is asked for once (R-28).
+   */
+  #goesOnUnanswered(problem: string): boolean {
+    const continuity = this.#continuity;
+    if (continuity === undefined || !isCut(problem)) return false;
+    const changing = problem === resetReason.epochEnded || problem === resetReason.closing;
+    if (!changing && !this.#began) {
+      if (this.#retried) return false;
+      this.#retried = true;
+    }
+    return this.#goOn();
+  }
+
   data(chunk: Buffer): void {
+    this.#continuity?.passed(chunk);
     if (this.#caller.data(chunk)) {
       this.#attempt?.consumed(chunk.length);
       return;
@@ -214,9 +232,48 @@ export class Operation implements AttemptListener, BodyListener {
     this.#finish();
   }
 
-  cut(): void {
+  cut(reason: string): void {
+    const continuity = this.#continuity;
+    if (!isCut(reason) || continuity?.continues !== true) return this.#breakOff(isCut(reason));
+    if (continuity.complete) {
+      this.#finish();
+      this.#caller.end();
+    } else if (!this.#goOn()) this.#refuse(tryAgain);
+  }
+
+  #breakOff(restarts: boolean): void {
     this.#finish();
-    this.#caller.broken();
+    this.#caller.broken(restarts);
+  }
+
+  /** R-22: tries to go on, now or after a pause; its caller sees that it lives. False: it cannot, or has waited too long. */
+  #goOn(): boolean {
+    const { clock, limits } = this.#core;
+    const nowMs = clock.monotonicMs();
+    const pauseMs = this.#continuity?.nextTry(nowMs, limits.heldStreamMs);
+    const next = pauseMs === undefined ? undefined : this.#continuity?.next();
+    if (pauseMs === undefined || next === undefined) return false;
+    this.#now = next;
+    this.#state = "held";
+    this.#repaired = false;
+    const keepalive = this.#continuity?.keepalive(nowMs, limits.heldKeepaliveMs);
+    if (keepalive !== undefined) this.#caller.data(keepalive);
+    if (pauseMs === 0) this.#seek();
+    else this.#cancelPause = clock.after(pauseMs, () => this.#seek());
+    return true;
+  }
+
+  /** Nothing happened, and another time it may: what is cut waits for that, anything else is told so. */
+  #later(): void {
+    if (this.#continuity?.isCut === true && this.#goOn()) return;
+    this.#refuse(tryAgain);
+  }
+
+  /** R-22: the bridge cannot go on where the gateway stands, or does not know of it. */
+  #lost(): void {
+    if (this.#continuity?.startAfresh() !== true) return this.#refuse(unknownOutcome);
+    this.#now = this.#continuity.first();
+    this.#seek();
   }
 
   /** The caller took what it had been sent. */
@@ -237,13 +294,15 @@ export class Operation implements AttemptListener, BodyListener {
     switch (outcome.kind) {
       case "entry":
         return use(outcome.cached);
-      case "not-found":
       case "not-running":
+        if (this.#continuity?.isCut === true) return this.#later();
+        return this.#refuse({ kind: "not-running" });
+      case "not-found":
         return this.#refuse({ kind: "not-running" });
       case "unauthenticated":
         return this.#refuse({ kind: "unauthenticated", problem: outcome.problem });
       case "unavailable":
-        return this.#refuse(tryAgain);
+        return this.#later();
       default:
         return unreachable(outcome);
     }
@@ -270,7 +329,9 @@ export class Operation implements AttemptListener, BodyListener {
     this.#presentedAtMs = clock.monotonicMs();
     this.#authorisedUntilMs = cached.authorisedUntilMs;
     const admission = admissions.next();
-    this.#attempt = new Attempt(this.#request, this.#body, this, { link, cached, admission });
+    const { request, body } = this.#now;
+    this.#heldBytes = 0; // the next drain is of this connection's bytes
+    this.#attempt = new Attempt(request, body, this, { link, cached, admission });
   }
 
   /**
@@ -279,13 +340,13 @@ export class Operation implements AttemptListener, BodyListener {
    */
   #unreachable(cached: CachedEntry): void {
     const { cache, counts } = this.#core;
-    const { question } = this.#request;
+    const { question } = this.#now.request;
     counts.transportErrors += 1;
     cache.removeIfStill(question, cached);
-    if (!mayRepeat(this.#request) || this.#repaired) return this.#refuse(tryAgain);
+    if (!mayRepeat(this.#request) || this.#repaired) return this.#later();
     this.#repaired = true;
     this.#look(cache.lookUp(question), (found) => {
-      if (found.digest === cached.digest) this.#refuse(tryAgain);
+      if (found.digest === cached.digest) this.#later();
       else this.#present(found);
     });
   }
@@ -294,7 +355,7 @@ export class Operation implements AttemptListener, BodyListener {
   #recheck(nowMs: number): void {
     if (this.#checking) return;
     const { cache, audit } = this.#core;
-    const { question, sandboxId } = this.#request;
+    const { question, sandboxId } = this.#now.request;
     const cached = cache.usable(question, nowMs);
     if (cached !== undefined && cached.authorisedUntilMs > this.#authorisedUntilMs) {
       this.#authorisedUntilMs = cached.authorisedUntilMs;
@@ -308,45 +369,27 @@ export class Operation implements AttemptListener, BodyListener {
       else if (this.#state !== "over" && hasLost(outcome)) {
         audit.record("caller/revoked", { sandboxId });
         this.#attempt?.cancel();
-        if (this.#state === "answering") this.cut();
-        else this.#refuse({ kind: "unauthenticated", problem: "wrong" });
+        this.#refuse({ kind: "unauthenticated", problem: "wrong" });
       }
     });
   }
 
+  /** The gateway's own answer; a caller who has the head of another sees that one end instead. */
   #refuse(refusal: Refusal): void {
     this.#core.counts.refused += 1;
+    const ending = this.#continuity?.between === true ? endingOf(refusal) : undefined;
+    if (this.#began && ending === undefined) return this.#breakOff(false);
     this.#finish();
-    this.#caller.refuse(refusal);
+    if (ending === undefined) return this.#caller.refuse(refusal);
+    this.#caller.data(ending);
+    this.#caller.end();
   }
 
   #finish(): void {
     if (this.#state === "over") return;
     this.#state = "over";
+    this.#cancelPause?.();
     this.#core.live.delete(this);
     this.#core.load.leave(this.#request.sandboxId);
-  }
-}
-
-/** R-28: whether a request whose answer never came may be presented again. */
-function mayRepeat(request: OperationRequest): boolean {
-  return transportRules[request.class].unanswered === "again";
-}
-
-/**
- * Whether the check says that the caller has no access any more. A signature bounds when a transfer may begin, not how
- * long it takes; and while nobody can be asked, the worker's own lease bounds the stream (R-16).
- */
-function hasLost(outcome: Exclude<LookupOutcome, { readonly kind: "entry" }>): boolean {
-  switch (outcome.kind) {
-    case "not-found":
-      return true;
-    case "unauthenticated":
-      return outcome.problem !== "signature-expired";
-    case "not-running":
-    case "unavailable":
-      return false;
-    default:
-      return unreachable(outcome);
   }
 }

@@ -19,8 +19,10 @@ export type Refusal =
   | { readonly kind: "headers-too-large" }
   /** The guest's server answered something that may not pass. */
   | { readonly kind: "bad-answer" }
-  /** The outcome is unknown or nothing happened: the caller may try again after the time given. */
-  | { readonly kind: "try-again"; readonly afterMs: number };
+  /** Nothing happened: the caller may try again after the time given. */
+  | { readonly kind: "try-again"; readonly afterMs: number }
+  /** no answer came, and nobody can say whether it had its effect. The caller may look, and try again. */
+  | { readonly kind: "outcome-unknown"; readonly afterMs: number };
 
 /** About which request a refusal is. */
 export interface RefusedRequest {
@@ -78,6 +80,12 @@ function tell(refusal: Refusal, port: number): Told {
       return {
         status: 503,
         message: "the sandbox cannot be reached at the moment, try again",
+        retryAfterMs: refusal.afterMs,
+      };
+    case "outcome-unknown":
+      return {
+        status: 503,
+        message: "the connection to the sandbox was lost: whether the request had its effect is unknown",
         retryAfterMs: refusal.afterMs,
       };
     default:

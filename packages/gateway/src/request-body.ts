@@ -3,7 +3,7 @@
 
 import type { Readable } from "node:stream";
 import type { Clock } from "@space/model";
-import type { LinkStream } from "@space/wire";
+import { type LinkStream, retainedBytes } from "@space/wire";
 import type { GatewayLimits } from "./limits.ts";
 
 /** What a body tells its operation. */
@@ -42,6 +42,10 @@ export class RequestBody {
   #sink: LinkStream | undefined;
   #kept: Buffer[] = [];
   #keptBytes = 0;
+  /** the last of what was passed on, where it may have to be sent again. */
+  #retained: Buffer[] = [];
+  #retainedBytes = 0;
+  #retains = false;
   #seenBytes = 0;
   #ended: boolean;
   #ready = false;
@@ -67,9 +71,33 @@ export class RequestBody {
     return this.#ended && this.#keptBytes === 0;
   }
 
+  /** whether the head must be admitted before any of it is sent. */
+  get long(): boolean {
+    return !this.#ended || this.#keptBytes > this.#limits.bufferedBodyBytes;
+  }
+
   /** Bytes held in memory for it now. */
   get keptBytes(): number {
-    return this.#keptBytes;
+    return this.#keptBytes + this.#retainedBytes;
+  }
+
+  /** from now on the last {@link retainedBytes} that are passed on are kept, for another connection. */
+  retain(): void {
+    this.#retains = true;
+  }
+
+  /**
+   * R-22: stops passing on. What is retained goes first when it is sent again; the answer is the offset in the whole
+   * body at which that begins.
+   */
+  rewind(): number {
+    this.#sink = undefined;
+    if (!this.#ended) this.#source?.stream.pause();
+    this.#kept = [...this.#retained, ...this.#kept];
+    this.#keptBytes += this.#retainedBytes;
+    this.#retained = [];
+    this.#retainedBytes = 0;
+    return this.#seenBytes - this.#keptBytes;
   }
 
   /** Starts reading what may be short, and says when the head may go. */
@@ -114,8 +142,9 @@ export class RequestBody {
     if (this.#sink !== undefined && !this.#discarding) this.#source?.stream.resume();
   }
 
-  /** Lets go of what is kept: the request will not be sent again. */
+  /** Lets go of what is kept: the request will not be sent again whole. */
   release(): void {
+    for (const chunk of this.#kept) this.#passed(chunk);
     this.#kept = [];
     this.#keptBytes = 0;
   }
@@ -126,6 +155,9 @@ export class RequestBody {
     this.#discarding = true;
     this.#sink = undefined;
     this.#listener = undefined;
+    this.#retains = false;
+    this.#retained = [];
+    this.#retainedBytes = 0;
     this.release();
     if (this.#ended || this.#source === undefined) return;
     this.#read();
@@ -154,8 +186,20 @@ export class RequestBody {
       this.#listener?.bodyTooLarge();
     } else if (this.#sink === undefined) {
       this.#keep(chunk);
-    } else if (!this.#sink.send(chunk)) {
-      this.#source?.stream.pause();
+    } else {
+      this.#passed(chunk);
+      if (!this.#sink.send(chunk)) this.#source?.stream.pause();
+    }
+  }
+
+  #passed(chunk: Buffer): void {
+    if (!this.#retains) return;
+    this.#retained.push(chunk);
+    this.#retainedBytes += chunk.length;
+    for (let first = this.#retained[0]; first !== undefined; first = this.#retained[0]) {
+      if (this.#retainedBytes - first.length < retainedBytes) return;
+      this.#retained.shift();
+      this.#retainedBytes -= first.length;
     }
   }
 

@@ -35,6 +35,7 @@ function identity(generation: number): ExecutionIdentity {
 function question(key = "key"): RouteQuestion {
   return {
     key,
+    cacheText: "",
     sandboxId,
     credential: { kind: "none" },
     wanted: { purpose: "control", scope: "files:read" },

@@ -18,6 +18,8 @@ import type { GatewayLimits } from "./limits.ts";
 /** What is asked: who wants which access to which sandbox. `key` names the three together (R-23). */
 export interface RouteQuestion {
   readonly key: string;
+  /** The credential as text: the caller's part of the key. */
+  readonly cacheText: string;
   readonly sandboxId: SandboxId;
   readonly credential: CallerCredential;
   readonly wanted: WantedAccess;

@@ -7,6 +7,7 @@ import type { OperationRequest } from "./attempt.ts";
 import { type CredentialOutcome, controlCredential, portCredential } from "./caller-credential.ts";
 import type { Refusal } from "./refusal.ts";
 import type { RequestHead } from "./request-head.ts";
+import type { RouteQuestion } from "./route-cache.ts";
 
 /** A request to a sandbox, before anything was looked up. */
 export interface SandboxCall {
@@ -76,15 +77,29 @@ function request(call: SandboxCall, asked: Asked, outcome: CredentialOutcome): S
       method,
       path,
       headers: head.headers,
-      // R-23. The id has a fixed length and the access no line break: no two questions share a key.
       question: {
-        key: `${sandboxId}${asked.name}\n${cacheText}`,
+        key: keyOf(sandboxId, asked.name, cacheText),
+        cacheText,
         sandboxId,
         credential,
         wanted: asked.wanted,
       },
     },
   };
+}
+
+/** R-23. The id has a fixed length and the access no line break: no two questions share a key. */
+function keyOf(sandboxId: SandboxId, access: string, cacheText: string): string {
+  return `${sandboxId}${access}\n${cacheText}`;
+}
+
+/** The same caller's question for the agent's operation at another path of the table. */
+export function agentQuestion(asked: RouteQuestion, path: string): RouteQuestion {
+  const operation = guestOperation("POST", path);
+  if (operation === undefined) throw new TypeError("no such operation of the agent");
+  const { sandboxId, credential, cacheText } = asked;
+  const wanted: WantedAccess = { purpose: "control", scope: operation.scope };
+  return { key: keyOf(sandboxId, operation.scope, cacheText), cacheText, sandboxId, credential, wanted };
 }
 
 function bad(problem: string): SandboxRequestOutcome {

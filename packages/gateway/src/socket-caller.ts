@@ -7,8 +7,9 @@ import type { Duplex } from "node:stream";
 import { TLSSocket } from "node:tls";
 import type { Clock } from "@space/model";
 import type { AnswerHead } from "@space/wire";
-import type { CallerSide } from "./operation.ts";
+import type { CallerSide } from "./caller-side.ts";
 import { type Refusal, type RefusedRequest, refusalAnswer } from "./refusal.ts";
+import { restartClose, WebSocketFrames } from "./websocket-frames.ts";
 
 export interface SocketCallerPorts {
   readonly socket: Duplex;
@@ -21,6 +22,7 @@ export class SocketCaller implements CallerSide {
   readonly #request: RefusedRequest;
   readonly #ports: SocketCallerPorts;
   readonly #socket: Duplex;
+  readonly #frames = new WebSocketFrames();
   #accepted = false;
 
   constructor(request: RefusedRequest, ports: SocketCallerPorts) {
@@ -40,6 +42,7 @@ export class SocketCaller implements CallerSide {
   }
 
   data(chunk: Buffer): boolean {
+    if (this.#accepted) this.#frames.push(chunk);
     return this.#socket.write(chunk);
   }
 
@@ -52,8 +55,14 @@ export class SocketCaller implements CallerSide {
     if (!this.#accepted) this.#leave();
   }
 
-  broken(): void {
+  /** no port's connection is continued. A WebSocket whose sandbox moves hears 1012, where a frame may stand. */
+  broken(restarts: boolean): void {
     const { socket } = this.#ports;
+    if (restarts && this.#accepted && this.#frames.between) {
+      socket.end(restartClose());
+      this.#accepted = false;
+      return this.#leave();
+    }
     // A plain end would look like the guest's own. TLS shows a missing close by itself.
     if (socket instanceof Socket && !(socket instanceof TLSSocket)) socket.resetAndDestroy();
     else socket.destroy();

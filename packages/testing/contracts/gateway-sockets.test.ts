@@ -140,6 +140,33 @@ test("a worker's reset cuts a WebSocket, a caller's leaving resets the stream", 
   assert.equal(rig.gateway.underWay, 0);
 });
 
+test("R-22: a WebSocket is never continued: it hears 1012 where a frame may stand, and in the middle of one it breaks off", async () => {
+  await using rig = await GatewayRig.start();
+  const close = Buffer.from([0x88, 2, 0x03, 0xf4]).toString("latin1");
+  for (const [sent, reason, closes] of [
+    [[0x82, 2, 1, 2], "epoch-ended", true],
+    [[0x82, 2, 1, 2], "closing", true],
+    [[0x82, 2, 1, 2], "transport", true],
+    [[0x82, 2, 1], "epoch-ended", false],
+    [[0x82, 2, 1, 2], "execution-gone", false],
+  ] as const) {
+    rig.worker.serve = (operation) => operation.admit(101, accept);
+    const client = dial(rig);
+    client.socket.on("error", () => undefined);
+    client.send("GET", "/", { ...rig.routing(3000), ...handshake });
+    await client.until(/ 101 /);
+    const operation = rig.worker.operations.at(-1) ?? assert.fail();
+    const count = rig.worker.operations.length;
+    operation.stream.send(Buffer.from(sent));
+    await rig.settle();
+    operation.stream.reset(reason);
+    await client.closed();
+    assert.equal(client.text.endsWith(close), closes, reason);
+    await rig.clock.advance(5000);
+    assert.equal(rig.worker.operations.length, count, "nothing was presented again");
+  }
+});
+
 test("a slow WebSocket reader stops its worker, and no one else", async () => {
   await using rig = await GatewayRig.start();
   rig.worker.serve = (operation) => operation.admit(101, accept);

@@ -46,8 +46,11 @@ function operationsWhere(holds: (rule: TransportRule) => boolean): readonly stri
   });
 }
 
-it("R-28: nothing that changes a sandbox is presented again without its answer", () => {
-  const again = operationsWhere(({ unanswered }) => unanswered === "again");
+it("R-28: nothing that changes a sandbox is presented again without its answer, but under a name", () => {
+  const named = ["SendInput", "StreamInput"];
+  const again = operationsWhere(({ unanswered }) => unanswered === "again").filter(
+    (key) => !named.some((name) => key.endsWith(name)),
+  );
   assert.deepEqual(again, [
     "GET /health",
     "GET /metrics",

@@ -33,7 +33,7 @@ const table: Readonly<Record<string, GuestOperation>> = {
   "POST /process.Process/Connect": { scope: "process:attach", class: "attach" },
   "POST /process.Process/SendInput": { scope: "process:attach", class: "input" },
   "POST /process.Process/StreamInput": { scope: "process:attach", class: "input-stream" },
-  "POST /process.Process/CloseStdin": { scope: "process:attach", class: "input" },
+  "POST /process.Process/CloseStdin": { scope: "process:attach", class: "write" },
   "POST /process.Process/SendSignal": { scope: "process:attach", class: "write" },
   "POST /process.Process/Update": { scope: "pty", class: "write" },
 };

@@ -10,9 +10,9 @@ export type OperationClass =
   | "read"
   /** Changes something, and nobody can say afterwards whether it did. */
   | "write"
-  /** Writes to a process, once. */
+  /** Writes to a process, once: under a name, by which the bridge recognises a repetition. */
   | "input"
-  /** Writes to a process for as long as the caller likes. */
+  /** Writes to a process for as long as the caller likes, under a name and with offsets. */
   | "input-stream"
   /** Starts a process under an idempotency key: whether it ran can be asked. */
   | "start"
@@ -38,8 +38,8 @@ export interface TransportRule {
 export const transportRules: Readonly<Record<OperationClass, TransportRule>> = Object.freeze({
   read: { unanswered: "again", lasts: "briefly" },
   write: { unanswered: "tell", lasts: "briefly" },
-  input: { unanswered: "tell", lasts: "briefly" },
-  "input-stream": { unanswered: "tell", lasts: "openly" },
+  input: { unanswered: "again", lasts: "briefly" },
+  "input-stream": { unanswered: "again", lasts: "openly" },
   start: { unanswered: "ask", lasts: "openly" },
   attach: { unanswered: "again", lasts: "openly" },
   watch: { unanswered: "again", lasts: "openly" },

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import { unreachable } from "@space/model";
+import { transportRules } from "@space/wire";
+import type { OperationRequest } from "./attempt.ts";
+import { errorEnding } from "./connect-envelopes.ts";
+import type { Refusal } from "./refusal.ts";
+import type { LookupOutcome } from "./route-cache.ts";
+
+/**
+ * R-22: the last message of a stream that could not go on. Undefined: it breaks off, as clients know it of a sandbox that
+ * is gone.
+ */
+export function endingOf({ kind }: Refusal): Buffer | undefined {
+  switch (kind) {
+    case "try-again":
+      return errorEnding("unavailable", "the sandbox was away for too long: the stream cannot go on");
+    case "outcome-unknown":
+    case "bad-answer":
+      return errorEnding("aborted", "what the stream belonged to did not outlive the sandbox's move");
+    case "denied":
+    case "unauthenticated":
+    case "not-running":
+    case "port-closed":
+    case "body-too-large":
+    case "too-many-requests":
+    case "bad-request":
+    case "headers-too-large":
+    case "unknown-operation":
+      return undefined;
+    default:
+      return unreachable(kind);
+  }
+}
+
+/** whether a request whose answer never came may be presented again. */
+export function mayRepeat(request: OperationRequest): boolean {
+  return transportRules[request.class].unanswered === "again";
+}
+
+/** Whether a caller may simply ask again, whatever became of the request. */
+export function changesNothing({ class: kind }: OperationRequest): boolean {
+  return kind === "read" || kind === "attach" || kind === "watch";
+}
+
+/**
+ * Whether the check says that the caller has no access any more. A signature bounds when a transfer may begin, not how
+ * long it takes; and while nobody can be asked, the worker's own lease bounds the stream (R-16).
+ */
+export function hasLost(outcome: Exclude<LookupOutcome, { readonly kind: "entry" }>): boolean {
+  switch (outcome.kind) {
+    case "not-found":
+      return true;
+    case "unauthenticated":
+      return outcome.problem !== "signature-expired";
+    case "not-running":
+    case "unavailable":
+      return false;
+    default:
+      return unreachable(outcome);
+  }
+}
