@@ -77,6 +77,8 @@ export function encodeHeader(type: FrameType, stream: number, payloadBytes: numb
   return header;
 }
 
+const noBytes = Buffer.alloc(0);
+
 /**
  * Cuts a byte stream into frames. Payloads are views into the bytes pushed, valid as long as the caller keeps them.
  * Throws `link/protocol` for a frame above the limit: the link cannot be used after that.
@@ -104,7 +106,7 @@ export class FrameReader {
       onFrame({
         type: whole.readUInt8(at + 4),
         stream: whole.readUInt32BE(at + 5),
-        payload: whole.subarray(at + frameHeaderBytes, end),
+        payload: length === 0 ? noBytes : whole.subarray(at + frameHeaderBytes, end),
       });
       at = end;
     }

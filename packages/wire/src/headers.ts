@@ -41,13 +41,16 @@ export function passableHeaders(
   return headers;
 }
 
+const nothing: ReadonlySet<string> = new Set();
+
 function namedByConnection(raw: readonly string[]): ReadonlySet<string> {
-  const named = new Set<string>();
+  let named: Set<string> | undefined;
   for (let at = 0; at + 1 < raw.length; at += 2) {
     if (raw[at]?.toLowerCase() !== "connection") continue;
+    named ??= new Set();
     for (const name of (raw[at + 1] ?? "").split(",")) named.add(name.trim().toLowerCase());
   }
-  return named;
+  return named ?? nothing;
 }
 
 /** The first value of a header in a flat list whose names are in lower case. */

@@ -47,20 +47,26 @@ export interface HostOperationHead {
 
 /** Reads a worker's head strictly. Throws `link/protocol` or `input/invalid`. */
 export function parseHostOperationHead(value: unknown): HostOperationHead {
-  const head = members(value, "head", ["activation", "target", "method", "path", "headers"]);
+  const head = members(value, "head", hostHeadMembers);
   return {
     activation: parseActivationId(head["activation"]),
     target: parseTarget(head["target"]),
-    ...parseRequestLine(head),
+    method: parseMethod(head["method"]),
+    path: parsePath(head["path"]),
     headers: parseHeaders(head["headers"]),
   };
 }
 
-function parseRequestLine(head: Record<string, unknown>): { method: string; path: string } {
-  const { method, path } = head;
+const hostHeadMembers = ["activation", "target", "method", "path", "headers"] as const;
+
+function parseMethod(method: unknown): string {
   if (typeof method !== "string" || !/^[A-Z]{1,16}$/.test(method)) throw bad("bad method");
+  return method;
+}
+
+function parsePath(path: unknown): string {
   if (typeof path !== "string" || !path.startsWith("/") || /[\0\r\n ]/.test(path)) throw bad("bad path");
-  return { method, path };
+  return path;
 }
 
 /** The answer's head on every hop. */
@@ -89,21 +95,23 @@ function bad(problem: string): SpaceError {
 
 /** Reads a gateway's head strictly. Throws `link/protocol` or `input/invalid`. */
 export function parseOperationHead(value: unknown): OperationHead {
-  const required = ["admission", "sandbox", "capability", "target", "method", "path", "headers"];
-  const head = members(value, "head", required, ["awaitAdmission"]);
+  const head = members(value, "head", headMembers, ["awaitAdmission"]);
   const { capability, awaitAdmission } = head;
   if (typeof capability !== "string") throw bad("bad capability");
   if (awaitAdmission !== undefined && awaitAdmission !== true) throw bad("bad awaitAdmission");
-  return {
+  const read: OperationHead = {
     admission: parseAdmissionId(head["admission"]),
     sandbox: parseSandboxId(head["sandbox"]),
     capability,
     target: parseTarget(head["target"]),
-    ...parseRequestLine(head),
+    method: parseMethod(head["method"]),
+    path: parsePath(head["path"]),
     headers: parseHeaders(head["headers"]),
-    ...(awaitAdmission === true ? { awaitAdmission } : {}),
   };
+  return awaitAdmission === true ? { ...read, awaitAdmission } : read;
 }
+
+const headMembers = ["admission", "sandbox", "capability", "target", "method", "path", "headers"] as const;
 
 export function parseAnswerHead(value: unknown): AnswerHead {
   const head = members(value, "head", ["status", "headers"], ["portClosed", "streamLost"]);
@@ -137,11 +145,26 @@ function parseTarget(value: unknown): OperationTarget {
 /** Names are tokens in lower case, so that a reserved one has one spelling (R-14); values hold no line end. */
 function parseHeaders(value: unknown): readonly string[] {
   if (!Array.isArray(value) || value.length % 2 !== 0) throw bad("bad headers");
-  return value.map((text: unknown, at) => {
-    const isFit = typeof text === "string" && (at % 2 === 0 ? headerName.test(text) : !/[\0\r\n]/.test(text));
-    if (!isFit) throw bad("bad headers");
-    return text;
-  });
+  for (let at = 0; at < value.length; at += 2) {
+    if (!isHeaderName(value[at]) || !isHeaderValue(value[at + 1])) throw bad("bad headers");
+  }
+  return value as readonly string[]; // cast: each was looked at
+}
+
+const knownNamesLimit = 1024;
+const knownNameChars = 64;
+/** Names that were found good, since nearly all are among a few. Not emptied, only bounded. */
+const knownNames = new Set<unknown>();
+
+function isHeaderName(name: unknown): boolean {
+  if (knownNames.has(name)) return true;
+  if (typeof name !== "string" || !headerName.test(name)) return false;
+  if (knownNames.size < knownNamesLimit && name.length <= knownNameChars) knownNames.add(name);
+  return true;
+}
+
+function isHeaderValue(text: unknown): boolean {
+  return typeof text === "string" && !/[\0\r\n]/.test(text);
 }
 
 const headerName = /^[!#$%&'*+.^_`|~0-9a-z-]+$/;

@@ -24,7 +24,7 @@ const extraRoundsLimit = 100;
 
 /** So long before the first sample each contender is at work: a daemon that has just started still compiles itself. */
 const warmSeconds = 5;
-const warmExecs = 300;
+const warmExecs = 1000;
 
 /** What the run showed to both workers: the same capability, and one whose signature was altered. */
 export interface VerificationProof {
