@@ -48,6 +48,11 @@ export class TrustedKeys {
     throw new SpaceError("certificate/refused", { problem: "no keys yet" });
   }
 
+  /** Whether the key of this id counts now. */
+  holds(kid: string): boolean {
+    return this.#ring?.find(kid) !== undefined;
+  }
+
   /** form, key and signature, remembered; nothing else. */
   verify(capability: string): CapabilityVerification {
     return this.#verifier.verify(capability);

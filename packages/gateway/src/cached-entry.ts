@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-import { routeDigest } from "@space/capability";
+import { claimedKeyId, routeDigest } from "@space/capability";
 import { type Access, type Digest, type RouteEntry, unreachable, type WantedAccess } from "@space/model";
 
 /** the caller's authorisation never outlives its check by more than this, whatever the control plane says. */
@@ -19,6 +19,10 @@ export interface CachedEntry {
   readonly entry: RouteEntry;
   /** what a worker names when it rejects this entry's route. */
   readonly digest: Digest;
+  /** the key that signed the capability, as the capability says. */
+  readonly kid: string;
+  /** the thumbprint of the certificate that it may be presented with. */
+  readonly presenter: string;
   readonly authorisedUntilMs: number;
   /** From here on the entry may not be presented: the authorisation or the capability has ended. */
   readonly usableUntilMs: number;
@@ -28,6 +32,8 @@ export interface CachedEntry {
 
 /** When a look-up was sent, on both clocks. Everything it granted is counted from there, never from the answer. */
 export interface LookupStart {
+  /** whom the look-up asked for. */
+  readonly presenter: string;
   readonly monotonicMs: number;
   readonly wallMs: number;
 }
@@ -47,6 +53,8 @@ export function cacheEntry(
   return Object.freeze({
     entry: Object.freeze({ ...entry }),
     digest: routeDigest(entry.route.identity),
+    kid: claimedKeyId(entry.capability) ?? "",
+    presenter: began.presenter,
     authorisedUntilMs,
     usableUntilMs,
     refreshAtMs: Math.min(usableUntilMs - aheadMs, began.monotonicMs + capabilityRenewalMs),

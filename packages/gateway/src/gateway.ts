@@ -3,11 +3,12 @@
 
 import type { Server } from "node:http";
 import type { Http2SecureServer } from "node:http2";
-import type { AuditSink, Clock, Random, RouteSource } from "@space/model";
+import type { AuditSink, Clock, KeyBundleReceiver, Random, RouteSource } from "@space/model";
 import { AdmissionIds } from "./admission-ids.ts";
 import type { ApiHandler } from "./api-handler.ts";
 import { type GatewayCounts, newCounts } from "./counters.ts";
 import { Destinations } from "./destination.ts";
+import type { HeldKeys } from "./held-keys.ts";
 import { Ingress } from "./ingress.ts";
 import { type GatewayLimits, gatewayLimits } from "./limits.ts";
 import type { LiveOperation, OperationCore } from "./operation-core.ts";
@@ -29,28 +30,44 @@ export interface GatewayPorts {
   readonly clock: Clock;
   readonly random: Random;
   readonly audit: AuditSink;
+  readonly keys: HeldKeys;
 }
 
-export interface Gateway {
+export interface Gateway extends KeyBundleReceiver {
   readonly limits: GatewayLimits;
   readonly counts: GatewayCounts;
   /** Requests to sandboxes under way. */
   readonly underWay: number;
   /** Serves a server's requests from now on; once per server. */
   attach(server: Server | Http2SecureServer): void;
+  /**
+   * R-10: as for every receiver; and when it resolves, no capability of a key that the bundle leaves out is held here or
+   * on its way to a worker that answers. Throws `bundle/refused`, `bundle/rollback` or `store/failed`.
+   */
+  replaceKeys(bundle: string): Promise<void>;
+  /**
+   * R-7: the links are dialled with another certificate from now on: the entries of the old one are emptied, and what is
+   * under way on the old links goes on.
+   */
+  useCertificate(presenter: string): void;
   /** Ends what is under way and every link. The servers are the caller's to close. */
   close(): void;
 }
 
+/** A worker that has not received for so long what it was sent is not waited for. */
+const decisionWaitMs = 5000;
 /** How often running operations and the cache are looked over. */
 const sweepEveryMs = 5000;
 
 /** Creates the public ingress. It holds no key: it presents what the control plane signed, and decides no identity. */
 export function createGateway(options: GatewayOptions, ports: GatewayPorts): Gateway {
   const limits = gatewayLimits(options.limits);
-  const { links, clock, audit, random, routes, api } = ports;
+  const { links, clock, audit, random, routes, api, keys } = ports;
   const counts = newCounts();
-  const cache = new RouteCache({ presenter: options.presenter, limits }, { routes, clock, audit, counts });
+  const cache = new RouteCache(
+    { presenter: options.presenter, limits },
+    { routes, clock, audit, counts, keys },
+  );
   const live = new Set<LiveOperation>();
   const core: OperationCore = {
     cache,
@@ -80,10 +97,32 @@ export function createGateway(options: GatewayOptions, ports: GatewayPorts): Gat
       return live.size;
     },
     attach: (server) => attachServer(server, ingress, limits),
+    async replaceKeys(bundle) {
+      if (!keys.replace(bundle)) return;
+      audit.record("keys/replaced", { version: keys.version });
+      cache.dropOutdated();
+      // A worker decides on the head when it comes, so what it has received it has decided.
+      await within(clock, decisionWaitMs, links.received());
+    },
+    useCertificate(presenter) {
+      cache.usePresenter(presenter);
+      links.renew();
+    },
     close() {
       cancelSweep();
       for (const operation of [...live]) operation.close();
       links.close();
     },
   };
+}
+
+/** Resolves with the promise, or when the limit has passed. */
+function within(clock: Clock, limitMs: number, promise: Promise<void>): Promise<void> {
+  return new Promise((resolve) => {
+    const cancel = clock.after(limitMs, resolve);
+    void promise.then(() => {
+      cancel();
+      resolve();
+    });
+  });
 }

@@ -41,6 +41,7 @@ export class Operation implements AttemptListener, BodyListener, LiveOperation {
   #began = false;
   #repaired = false;
   #retried = false;
+  #renewed = false;
   #checking = false;
   #heldBytes = 0;
   #presentedAtMs = 0;
@@ -309,7 +310,8 @@ export class Operation implements AttemptListener, BodyListener, LiveOperation {
   }
 
   #present(cached: CachedEntry): void {
-    const { links } = this.#core;
+    const { links, cache } = this.#core;
+    if (!cache.isCurrent(cached)) return this.#renew();
     const { endpoint } = cached.entry.route;
     const link = links.current(endpoint);
     if (link !== undefined) return this.#open(link, cached);
@@ -323,8 +325,19 @@ export class Operation implements AttemptListener, BodyListener, LiveOperation {
     );
   }
 
+  /** certificate or key changed while this waited: the entry of the new one is presented, or none. */
+  #renew(): void {
+    const { cache } = this.#core;
+    this.#look(cache.lookUp(this.#request.question), (renewed) => {
+      if (this.#renewed || !cache.isCurrent(renewed)) return this.#refuse(tryAgain);
+      this.#renewed = true;
+      this.#present(renewed);
+    });
+  }
+
   #open(link: FrameLink, cached: CachedEntry): void {
-    const { admissions, clock } = this.#core;
+    const { admissions, clock, cache } = this.#core;
+    if (!cache.isCurrent(cached)) return this.#renew();
     this.#state = "presented";
     this.#presentedAtMs = clock.monotonicMs();
     this.#authorisedUntilMs = cached.authorisedUntilMs;

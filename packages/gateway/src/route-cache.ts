@@ -13,6 +13,7 @@ import type {
 } from "@space/model";
 import { type CachedEntry, cacheEntry, covers, type LookupStart } from "./cached-entry.ts";
 import type { MutableCounts } from "./counters.ts";
+import type { HeldKeys } from "./held-keys.ts";
 import type { GatewayLimits } from "./limits.ts";
 
 /** What is asked: who wants which access to which sandbox. `key` names the three together (R-23). */
@@ -41,6 +42,7 @@ export interface RouteCachePorts {
   readonly clock: Clock;
   readonly audit: AuditSink;
   readonly counts: MutableCounts;
+  readonly keys: HeldKeys;
 }
 
 interface Slot {
@@ -68,14 +70,16 @@ const secondChances = 16;
  * only the one that began last may change the cache.
  */
 export class RouteCache {
-  readonly #options: RouteCacheOptions;
+  readonly #limits: GatewayLimits;
   readonly #ports: RouteCachePorts;
+  #presenter: string;
   readonly #slots = new Map<string, Slot>();
   readonly #lookups = new Map<string, Lookup>();
   #underWay = 0;
 
   constructor(options: RouteCacheOptions, ports: RouteCachePorts) {
-    this.#options = options;
+    this.#limits = options.limits;
+    this.#presenter = options.presenter;
     this.#ports = ports;
   }
 
@@ -87,7 +91,7 @@ export class RouteCache {
   usable(question: RouteQuestion, nowMs: number): CachedEntry | undefined {
     const slot = this.#slots.get(question.key);
     if (slot === undefined || slot.doubted) return undefined;
-    if (nowMs >= slot.cached.usableUntilMs) {
+    if (nowMs >= slot.cached.usableUntilMs || !this.isCurrent(slot.cached)) {
       this.#slots.delete(question.key);
       return undefined;
     }
@@ -120,6 +124,23 @@ export class RouteCache {
     if (this.#slots.get(question.key)?.cached === cached) this.#slots.delete(question.key);
   }
 
+  /** Whether it may still be presented: by the certificate of now (R-7), signed by a key that still counts (R-10). */
+  isCurrent({ presenter, kid }: CachedEntry): boolean {
+    return presenter === this.#presenter && this.#ports.keys.holds(kid);
+  }
+
+  /** R-7: a new certificate empties the entries; what is being looked up for the old one is not kept. */
+  usePresenter(presenter: string): void {
+    this.#presenter = presenter;
+    this.dropOutdated();
+  }
+
+  /** R-10: lets go of every entry that may not be presented any more. */
+  dropOutdated(): void {
+    for (const [key, { cached }] of this.#slots) if (!this.isCurrent(cached)) this.#slots.delete(key);
+    this.#lookups.clear(); // those who wait for one get its answer; nobody joins it, and it is not kept
+  }
+
   /** Lets go of what has ended, so that idle callers' capabilities are not kept. */
   sweep(nowMs: number): void {
     for (const [key, slot] of this.#slots) if (nowMs >= slot.cached.usableUntilMs) this.#slots.delete(key);
@@ -133,7 +154,11 @@ export class RouteCache {
 
   #begin(question: RouteQuestion, rejected: CachedEntry | undefined): Lookup {
     const { clock } = this.#ports;
-    const began: LookupStart = { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() };
+    const began: LookupStart = {
+      presenter: this.#presenter,
+      monotonicMs: clock.monotonicMs(),
+      wallMs: clock.wallMs(),
+    };
     const expected = this.#slots.get(question.key)?.cached;
     const asked = this.#ask(question, began, rejected);
     const lookup: Lookup = {
@@ -162,14 +187,14 @@ export class RouteCache {
     this.#lookups.delete(key);
     const held = this.#slots.get(key);
     if (held !== undefined && held.cached !== expected) return; // R-24
-    if (found !== undefined) this.#hold(key, found);
+    if (found !== undefined && this.isCurrent(found)) this.#hold(key, found);
     else if (outcome.kind !== "unavailable" || held?.doubted === true) this.#slots.delete(key);
   }
 
   #hold(key: string, cached: CachedEntry): void {
     this.#slots.delete(key);
     this.#slots.set(key, { cached, used: false, doubted: false, refreshAtMs: cached.refreshAtMs });
-    if (this.#slots.size > this.#options.limits.cacheEntries) this.#evict();
+    if (this.#slots.size > this.#limits.cacheEntries) this.#evict();
   }
 
   #evict(): void {
@@ -189,7 +214,7 @@ export class RouteCache {
     rejected: CachedEntry | undefined,
   ): Promise<LookupOutcome> {
     const { clock, counts } = this.#ports;
-    const { lookups, lookupWaitMs } = this.#options.limits;
+    const { lookups, lookupWaitMs } = this.#limits;
     if (this.#underWay >= lookups) return Promise.resolve({ kind: "unavailable" });
     this.#underWay += 1;
     counts.resolves += 1;
@@ -199,16 +224,15 @@ export class RouteCache {
         resolve(outcome);
       };
       const cancel = clock.after(lookupWaitMs, () => resolve({ kind: "unavailable" }));
-      this.#resolve(question).then(
+      this.#resolve(question, began).then(
         (answer) => settle(read(question, answer, began, rejected)),
         () => settle({ kind: "unavailable" }),
       );
     });
   }
 
-  async #resolve(question: RouteQuestion): Promise<ResolveAnswer> {
+  async #resolve(question: RouteQuestion, { presenter }: LookupStart): Promise<ResolveAnswer> {
     const { sandboxId, credential, wanted } = question;
-    const { presenter } = this.#options;
     try {
       return await this.#ports.routes.resolve({ sandboxId, credential, wanted, presenter });
     } finally {

@@ -141,3 +141,61 @@ test("closing ends every link, fails what is dialled, and refuses new ones", asy
   assert.equal(link.closed, true);
   await assert.rejects(bench.links.link({ ...endpoint, port: 9 }), unreachable);
 });
+
+test("R-7: with a new certificate links are dialled anew; what is open on the old one goes on there until it ends", async () => {
+  const bench = new Bench();
+  const pending = bench.links.link(endpoint);
+  const worker = new FrameLink(bench.dials[0]?.open() ?? assert.fail(), {
+    dialled: false,
+    onOpen: () => ({ onData() {}, onEnd() {}, onReset() {} }),
+  });
+  const old = await pending;
+  const quiet = { onHead() {}, onData() {}, onEnd() {}, onReset() {}, onProceed() {} };
+  const stream = old.open("{}", quiet, false);
+  await settled();
+  bench.links.renew();
+  assert.equal(bench.links.current(endpoint), undefined);
+  const again = bench.links.link(endpoint);
+  bench.accept(1);
+  assert.notEqual(await again, old);
+  bench.clock.advance(5_000);
+  assert.equal(old.closed, false, "a stream is still open on it");
+  stream.reset("cancelled");
+  bench.clock.advance(1_000);
+  await settled();
+  assert.deepEqual([old.closed, worker.closed], [true, true]);
+  assert.equal(bench.links.current(endpoint), await again);
+});
+
+test("R-7: a connection that was being dialled with the old certificate is dialled once more", async () => {
+  const bench = new Bench();
+  const pending = bench.links.link(endpoint);
+  bench.links.renew();
+  const joined = bench.links.link(endpoint);
+  bench.dials[0]?.open();
+  await settled();
+  assert.equal(bench.opened[0]?.destroyed, true);
+  bench.accept(1);
+  assert.equal(await pending, await joined);
+  assert.equal(bench.dials.length, 2);
+});
+
+test("R-10: what was sent before is known to be received, also on links that are to end, or they have ended", async () => {
+  const bench = new Bench();
+  await bench.links.received();
+  const pending = bench.links.link(endpoint);
+  const worker = bench.accept(0);
+  await pending;
+  await bench.links.received();
+  const other = bench.links.link({ ...endpoint, port: 9 });
+  bench.dials[1]?.open(); // nobody reads there
+  await other;
+  let isReceived = false;
+  void bench.links.received().then(() => (isReceived = true));
+  await settled();
+  assert.equal(isReceived, false);
+  bench.links.close();
+  await settled();
+  assert.equal(isReceived, true);
+  assert.equal(worker.closed, true);
+});

@@ -20,6 +20,13 @@ export interface WorkerLinks {
    * any operation has been sent then.
    */
   link(endpoint: WorkerEndpoint): Promise<FrameLink>;
+  /** Resolves when every worker that is linked has received all that was sent before, or its link has ended. */
+  received(): Promise<void>;
+  /**
+   * R-7: from now on links are dialled anew, by the certificate of now. What is open on the old ones goes on there; each
+   * ends with its last stream.
+   */
+  renew(): void;
   /** Ends every link and refuses new ones. */
   close(): void;
 }
@@ -40,6 +47,8 @@ export const defaultWorkerLinkLimits: WorkerLinkLimits = Object.freeze({
   pingWaitMs: 10_000,
 });
 
+/** How often a link that is to end is looked at for its last stream. */
+const drainLookMs = 1000;
 /** How many workers' last failures are remembered; forgetting one only allows a dial. */
 const failureLimit = 10_000;
 
@@ -58,6 +67,9 @@ class DialledLinks implements WorkerLinks {
   readonly #dialling = new Map<string, Promise<FrameLink>>();
   readonly #failedAtMs = new Map<string, number>();
   readonly #closing = new AbortController();
+  /** Links of an older certificate, with streams. */
+  readonly #draining = new Set<FrameLink>();
+  #renewals = 0;
 
   constructor(limits: WorkerLinkLimits, dial: Dial, clock: Clock) {
     this.#limits = limits;
@@ -79,19 +91,44 @@ class DialledLinks implements WorkerLinks {
     const failedAtMs = this.#failedAtMs.get(name) ?? Number.NEGATIVE_INFINITY;
     const paused = this.#clock.monotonicMs() - failedAtMs < this.#limits.dialPauseMs;
     if (paused || this.#closing.signal.aborted) return Promise.reject(unreachable(endpoint, undefined));
-    const opening = this.#open(endpoint, name).finally(() => this.#dialling.delete(name));
+    const opening: Promise<FrameLink> = this.#open(endpoint, name).finally(() => {
+      if (this.#dialling.get(name) === opening) this.#dialling.delete(name);
+    });
     this.#dialling.set(name, opening);
     return opening;
   }
 
+  async received(): Promise<void> {
+    const links = [...this.#live.values(), ...this.#draining];
+    await Promise.all(links.map((link) => link.ping().catch(() => undefined)));
+  }
+
+  renew(): void {
+    this.#renewals += 1;
+    this.#dialling.clear(); // who waits for one is told so; nobody joins it
+    for (const link of this.#live.values()) this.#draining.add(link);
+    this.#live.clear();
+    this.#drain();
+  }
+
   close(): void {
     this.#closing.abort();
-    for (const link of [...this.#live.values()]) link.destroy(undefined);
+    for (const link of [...this.#live.values(), ...this.#draining]) link.destroy(undefined);
+  }
+
+  #drain(): void {
+    for (const link of [...this.#draining]) if (link.size === 0) link.destroy(undefined);
+    if (this.#draining.size > 0) this.#clock.after(drainLookMs, () => this.#drain());
   }
 
   async #open(endpoint: WorkerEndpoint, name: string): Promise<FrameLink> {
+    const renewals = this.#renewals;
     try {
       const socket = await this.#bounded(endpoint);
+      if (renewals !== this.#renewals) {
+        socket.destroy(); // dialled by a certificate that has been replaced meanwhile
+        return await this.link(endpoint);
+      }
       this.#failedAtMs.delete(name);
       return this.#keep(socket, name);
     } catch (cause) {
@@ -126,6 +163,7 @@ class DialledLinks implements WorkerLinks {
       onClose: () => {
         stopPings();
         if (this.#live.get(name) === link) this.#live.delete(name);
+        this.#draining.delete(link);
       },
     });
     const stopPings = this.#pingWhileOpen(link);

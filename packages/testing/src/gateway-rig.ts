@@ -13,6 +13,7 @@ import {
   defaultWorkerLinkLimits,
   type Gateway,
   type GatewayLimits,
+  type HeldKeys,
   plainServerOptions,
   secureServerOptions,
 } from "@space/gateway";
@@ -37,11 +38,30 @@ export interface Answer {
   readonly body: string;
 }
 
+/** Bundles are texts `version: kid kid …` here; before the first, every key counts. */
+export class FakeKeys implements HeldKeys {
+  version = 0;
+  #kids: readonly string[] | undefined;
+
+  replace(bundle: string): boolean {
+    const [version = "", kids = ""] = bundle.split(": ");
+    if (Number(version) <= this.version) return false;
+    this.version = Number(version);
+    this.#kids = kids.split(" ");
+    return true;
+  }
+
+  holds(kid: string): boolean {
+    return this.#kids?.includes(kid) ?? true;
+  }
+}
+
 /** A gateway on a real loopback port between a fake control plane and a fake worker. */
 export class GatewayRig implements AsyncDisposable {
   readonly clock = new VirtualClock();
   readonly routes = new FakeRouteSource(this.clock);
   readonly worker = new FakeWorker();
+  readonly keys = new FakeKeys();
   readonly audited: { readonly name: AuditEventName; readonly fields: unknown }[] = [];
   readonly dialled: WorkerEndpoint[] = [];
   /** What happens to a dial; by default the fake worker answers. */
@@ -72,6 +92,7 @@ export class GatewayRig implements AsyncDisposable {
         clock: this.clock,
         random: { bytes: (length) => randomBytes(length) },
         audit,
+        keys: this.keys,
       },
     );
     const nowMs = Date.now();

@@ -5,9 +5,13 @@ import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Duplex } from "node:stream";
 import { CapabilityIssuer, importSigningKey } from "@space/capability";
-import { type ControlLimits, type ControlPlane, openControlPlane } from "@space/control-plane";
+import {
+  type ControlLimits,
+  type ControlPlane,
+  type KeyAdministration,
+  openControlPlane,
+} from "@space/control-plane";
 import { createE2bApi, type E2bApi } from "@space/e2b-api";
-import { createGateway, createWorkerLinks, defaultWorkerLinkLimits, type Gateway } from "@space/gateway";
 import {
   type Caller,
   type Clock,
@@ -19,18 +23,19 @@ import {
   type TenantId,
   type WorkerId,
 } from "@space/model";
-import { loadOrCreateEdge, loadOrCreateMesh, loadOrCreatePeer, type TlsIdentity } from "@space/mtls";
+import { loadOrCreateEdge, loadOrCreateMesh } from "@space/mtls";
 import { type ControlStore, openControlStore } from "@space/store-sqlite";
 import { type DataDirectory, openDataDirectory } from "../data/data-directory.ts";
 import { writeDurably } from "../data/durable-file.ts";
 import { type InstallationKeys, openInstallationKeys } from "../data/installation-keys.ts";
 import { auditFile } from "../host/audit-file.ts";
-import { dialMesh, listenMesh, type MeshMember, portOf } from "../host/mesh-sockets.ts";
+import { listenMesh, portOf } from "../host/mesh-sockets.ts";
 import { systemClock } from "../host/system-clock.ts";
 import { systemRandom } from "../host/system-random.ts";
 import { agentVersion, checkout } from "../product.ts";
-import { controlPlaneName, gatewayName } from "../worker/component-names.ts";
 import { type EdgeAddress, type EdgeServers, openEdgeServers } from "./edge-servers.ts";
+import { type GatewayPart, startGateway } from "./gateway-part.ts";
+import { Mesh } from "./mesh.ts";
 import { type EnrolledWorker, enrolWorkers } from "./worker-enrolment.ts";
 import { WorkerSupervisor } from "./worker-supervisor.ts";
 
@@ -83,6 +88,12 @@ export interface EmbeddedSystem {
   readonly routes: RouteSource;
   /** R-7: thumbprint of the gateway's certificate on the mesh. */
   readonly presenter: string;
+  /** R-10: view, rotate and revoke signing keys. */
+  readonly keys: KeyAdministration;
+  /** R-5 */
+  chain: ControlPlane["chain"];
+  /** R-7: the gateway gets a new certificate, as before the old one's end. */
+  renewGatewayCertificate(): Promise<void>;
   /** The default tenant, as a caller. */
   readonly caller: Caller;
   createTenant(name: string): Promise<NewTenant>;
@@ -111,12 +122,6 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedS
   }
 }
 
-interface Mesh {
-  readonly controlPlane: MeshMember;
-  readonly gateway: TlsIdentity;
-  readonly dial: (workerId: WorkerId, endpoint: EdgeAddress, signal?: AbortSignal) => Promise<Duplex>;
-}
-
 async function compose(
   options: EmbeddedOptions,
   directory: DataDirectory,
@@ -125,7 +130,7 @@ async function compose(
   const { keys, audit, store, control } = await startControlPlane(options, directory, undo);
   const nowMs = systemClock.wallMs();
   const authority = await loadOrCreateMesh({ directory: directory.tls, nowMs });
-  const mesh = await joinMesh(directory, authority, nowMs);
+  const mesh = await Mesh.join({ tls: directory.tls, authority, nowMs });
   const meshServer = await listenMesh(
     mesh.controlPlane,
     { host: "127.0.0.1", port: 0 },
@@ -135,21 +140,16 @@ async function compose(
 
   const edge = await loadOrCreateEdge({ directory: directory.tls, nowMs, names: edgeNames(options) });
   let api: E2bApi | undefined;
-  const gateway = createGateway(
-    { presenter: mesh.gateway.thumbprint },
+  const gatewayPart = await startGateway(
     {
-      routes: control.routes,
-      links: createWorkerLinks(defaultWorkerLinkLimits, {
-        dial: (endpoint, signal) => mesh.dial(endpoint.workerId, endpoint, signal),
-        clock: systemClock,
-      }),
+      folder: directory.control,
+      rootKey: keys.rootKey.publicKey,
       api: (request, response) => api?.(request, response),
-      clock: systemClock,
-      random: systemRandom,
-      audit,
     },
+    { control, mesh, audit },
   );
-  undo.push(() => gateway.close());
+  const { gateway } = gatewayPart;
+  undo.push(() => gatewayPart.close());
   const servers = await openEdgeServers({ plain: options.listen, tls: options.tlsListen, edge }, gateway);
   undo.push(() => servers.close());
   const domain = `${options.domain}:${servers.tlsPort}`;
@@ -184,7 +184,7 @@ async function compose(
     keys,
     control,
     mesh,
-    gateway,
+    gatewayPart,
     servers,
     enrolled,
     supervisor,
@@ -198,7 +198,7 @@ async function compose(
       servers.close();
       await control.shutDown(shutDownLimitMs);
       await supervisor.stop("stopAll");
-      gateway.close();
+      gatewayPart.close();
       await control.close();
       meshServer.close();
       store.close();
@@ -244,7 +244,7 @@ interface SystemParts {
   readonly keys: InstallationKeys;
   readonly control: ControlPlane;
   readonly mesh: Mesh;
-  readonly gateway: Gateway;
+  readonly gatewayPart: GatewayPart;
   readonly servers: EdgeServers;
   readonly enrolled: readonly EnrolledWorker[];
   readonly supervisor: WorkerSupervisor;
@@ -254,13 +254,19 @@ function describe(
   parts: SystemParts,
   known: Pick<EmbeddedSystem, "domain" | "edgeCaPath" | "caller" | "apiKey" | "stop">,
 ): EmbeddedSystem {
-  const { options, directory, keys, control, mesh, gateway, servers, enrolled, supervisor } = parts;
+  const { options, directory, keys, control, mesh, gatewayPart, servers, enrolled, supervisor } = parts;
+  const { counts } = gatewayPart.gateway;
   return {
     ...known,
     apiUrl: `http://${urlHost(options.listen.host)}:${servers.plainPort}`,
     workerIds: enrolled.map(({ workerId }) => workerId),
     routes: control.routes,
-    presenter: mesh.gateway.thumbprint,
+    get presenter() {
+      return mesh.presenter;
+    },
+    keys: control.keys,
+    chain: (sandboxId) => control.chain(sandboxId),
+    renewGatewayCertificate: () => gatewayPart.renewCertificate(),
     async createTenant(name) {
       const tenantId = await control.administration.createTenant(name);
       return { tenantId, apiKey: (await control.administration.createApiKey(tenantId)).text };
@@ -282,9 +288,9 @@ function describe(
       return mesh.dial(workerId, worker.endpoint);
     },
     counters: () => ({
-      requests: gateway.counts.requests,
-      refreshRoute: gateway.counts.refreshes,
-      repairs: gateway.counts.repairs,
+      requests: counts.requests,
+      refreshRoute: counts.refreshes,
+      repairs: counts.repairs,
       lookUps: control.routes.asked,
     }),
     guestsLeft: () => enrolled.reduce((sum, _worker, index) => sum + guestSockets(directory, index + 1), 0),
@@ -300,23 +306,6 @@ function pairWith(workerId: WorkerId, pid: number | undefined): [WorkerId, numbe
 function guestSockets(directory: DataDirectory, index: number): number {
   const folder = join(directory.worker(index).run, "guests");
   return existsSync(folder) ? readdirSync(folder).filter((name) => name.startsWith("act_")).length : 0;
-}
-
-async function joinMesh(
-  directory: DataDirectory,
-  authority: Awaited<ReturnType<typeof loadOrCreateMesh>>,
-  nowMs: number,
-): Promise<Mesh> {
-  const join = (name: string): Promise<TlsIdentity> =>
-    loadOrCreatePeer({ directory: directory.tls, nowMs, authority, name });
-  const authorityCertificate = authority.certificate;
-  const gateway = await join(gatewayName);
-  return {
-    controlPlane: { identity: await join(controlPlaneName), authorityCertificate },
-    gateway,
-    dial: (workerId, { host, port }, signal) =>
-      dialMesh({ identity: gateway, authorityCertificate }, { host, port, name: workerId }, signal),
-  };
 }
 
 function superviseWorkers(options: EmbeddedOptions, enrolled: readonly EnrolledWorker[]): WorkerSupervisor {
