@@ -257,6 +257,7 @@ export class Operation implements AttemptListener, BodyListener, LiveOperation {
     this.#now = next;
     this.#state = "held";
     this.#repaired = false;
+    this.#renewed = false;
     const keepalive = this.#continuity?.keepalive(nowMs, limits.heldKeepaliveMs);
     if (keepalive !== undefined) this.#caller.data(keepalive);
     if (pauseMs === 0) this.#seek();
@@ -328,8 +329,8 @@ export class Operation implements AttemptListener, BodyListener, LiveOperation {
   /** certificate or key changed while this waited: the entry of the new one is presented, or none. */
   #renew(): void {
     const { cache } = this.#core;
-    this.#look(cache.lookUp(this.#request.question), (renewed) => {
-      if (this.#renewed || !cache.isCurrent(renewed)) return this.#refuse(tryAgain);
+    this.#look(cache.lookUp(this.#now.request.question), (renewed) => {
+      if (this.#renewed || !cache.isCurrent(renewed)) return this.#later();
       this.#renewed = true;
       this.#present(renewed);
     });
