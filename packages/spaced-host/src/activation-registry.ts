@@ -75,6 +75,7 @@ export class ActivationRegistry implements HostControl {
     const activation = this.#require(activationId);
     const settled = await activation.settle(limitMs);
     await this.#sync(activation);
+    activation.standStill();
     return settled;
   }
 
@@ -127,9 +128,9 @@ export class ActivationRegistry implements HostControl {
   }
 
   /** What E2B's variables say is fact: they win over what the sandbox was created with. */
-  #facts({ sandboxId, template, variables }: AdoptRequest): SandboxFacts {
+  #facts({ sandboxId, template, variables, isFirst }: AdoptRequest): SandboxFacts {
     const own = { E2B_SANDBOX: "true", E2B_SANDBOX_ID: sandboxId, E2B_TEMPLATE_ID: template };
-    return { sandboxId, template, variables: { ...variables, ...own }, ...this.#options };
+    return { sandboxId, template, isFirst, variables: { ...variables, ...own }, ...this.#options };
   }
 
   #require(activationId: ActivationId): HostedActivation {

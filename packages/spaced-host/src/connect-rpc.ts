@@ -3,7 +3,9 @@
 
 import type { DescMessage, JsonObject, MessageShape } from "@bufbuild/protobuf";
 import { decompress, EnvelopeReader, messageLimitBytes } from "./connect-envelope.ts";
+import type { StreamKind } from "./continued-streams.ts";
 import { EnvdError } from "./envd-error.ts";
+import type { Exchange } from "./exchange.ts";
 import { decodeMessage, encodeMessage, type MessageCodec } from "./message-codec.ts";
 import type { OperationContext } from "./operation-context.ts";
 import { RpcStream } from "./rpc-stream.ts";
@@ -42,9 +44,10 @@ export function unary<I extends DescMessage>(
 /** A method with one request and a stream of answers. `run` may resolve while the stream goes on. */
 export function serverStream<I extends DescMessage>(
   types: MethodTypes<I>,
+  kind: StreamKind,
   run: (request: MessageShape<I>, stream: RpcStream, context: OperationContext) => Promise<void>,
 ): RpcMethod {
-  return streaming(types, async (requests, stream, context) => {
+  return streaming(types, kind, async (requests, stream, context) => {
     const request = await requests();
     if (request === undefined) throw new EnvdError("invalid_argument", "the request has no message");
     await run(request, stream, context);
@@ -54,12 +57,13 @@ export function serverStream<I extends DescMessage>(
 /** A method with a stream of requests and one answer. `requests` gives undefined at the end. */
 export function clientStream<I extends DescMessage>(
   types: MethodTypes<I>,
+  kind: StreamKind,
   run: (
     requests: () => Promise<MessageShape<I> | undefined>,
     context: OperationContext,
   ) => Promise<JsonObject>,
 ): RpcMethod {
-  return streaming(types, async (requests, stream, context) => {
+  return streaming(types, kind, async (requests, stream, context) => {
     stream.sendMessage(encodeMessage(types.output, stream.codec, await run(requests, context)));
     stream.end();
   });
@@ -67,6 +71,7 @@ export function clientStream<I extends DescMessage>(
 
 function streaming<I extends DescMessage>(
   types: MethodTypes<I>,
+  kind: StreamKind,
   run: (
     requests: () => Promise<MessageShape<I> | undefined>,
     stream: RpcStream,
@@ -78,8 +83,9 @@ function streaming<I extends DescMessage>(
     if (codec === undefined) {
       return refuseContentType(context, ["application/connect+json", "application/connect+proto"]);
     }
-    const stream = new RpcStream(context.exchange, codec);
-    const reader = new EnvelopeReader(() => context.exchange.body.next());
+    context.openStream(kind, codec);
+    const stream = new RpcStream(context.sink, codec);
+    const reader = new EnvelopeReader(() => context.nextChunk());
     const requests = async (): Promise<MessageShape<I> | undefined> => {
       const next = await reader.next();
       if (next === undefined) return undefined;
@@ -96,11 +102,8 @@ function streaming<I extends DescMessage>(
 }
 
 /** An error as the answer of a unary call. */
-export function answerUnaryError(context: OperationContext, { code, message, status }: EnvdError): void {
-  context.exchange.answer(
-    status,
-    ...body("application/json", Buffer.from(JSON.stringify({ code, message }))),
-  );
+export function answerUnaryError(exchange: Exchange, { code, message, status }: EnvdError): void {
+  exchange.answer(status, ...body("application/json", Buffer.from(JSON.stringify({ code, message }))));
 }
 
 function codecOf(context: OperationContext, form: RegExp): MessageCodec | undefined {

@@ -12,6 +12,7 @@ export type ConnectCode =
   | "deadline_exceeded"
   | "not_found"
   | "already_exists"
+  | "aborted"
   | "permission_denied"
   | "resource_exhausted"
   | "failed_precondition"
@@ -27,6 +28,7 @@ const httpStatuses: Readonly<Record<ConnectCode, number>> = {
   deadline_exceeded: 504,
   not_found: 404,
   already_exists: 409,
+  aborted: 409,
   permission_denied: 403,
   resource_exhausted: 429,
   failed_precondition: 400,

@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-import type { AnswerHead, HostOperationHead, LinkStream, StreamHandlers } from "@space/wire";
+import {
+  type AnswerHead,
+  type HostOperationHead,
+  type LinkStream,
+  resetReason,
+  type StreamHandlers,
+} from "@space/wire";
+import type { AnswerSink } from "./answer-sink.ts";
 import { CallerGone, RequestBody } from "./request-body.ts";
 
 /**
@@ -9,7 +16,7 @@ import { CallerGone, RequestBody } from "./request-body.ts";
  * back-pressure, then the end; or the whole is reset, which the caller sees as a broken transport. Calls after the end
  * do nothing.
  */
-export class Exchange implements StreamHandlers {
+export class Exchange implements StreamHandlers, AnswerSink {
   readonly head: HostOperationHead;
   readonly body: RequestBody;
   readonly #stream: LinkStream;
@@ -18,6 +25,7 @@ export class Exchange implements StreamHandlers {
   #answered = false;
   #over = false;
   #gone = false;
+  #cancelled = false;
 
   constructor(stream: LinkStream, head: HostOperationHead) {
     this.#stream = stream;
@@ -41,6 +49,11 @@ export class Exchange implements StreamHandlers {
   /** Whether the caller (or his link) has gone before the answer was complete. */
   get gone(): boolean {
     return this.#gone;
+  }
+
+  /** Whether the caller himself gave the operation up: nothing of it goes on. */
+  get cancelled(): boolean {
+    return this.#cancelled;
   }
 
   /** Sends the whole answer. */
@@ -119,8 +132,9 @@ export class Exchange implements StreamHandlers {
     this.body.end();
   }
 
-  onReset(_reason: string): void {
+  onReset(reason: string): void {
     this.#gone = !this.#over;
+    this.#cancelled = this.#gone && reason === resetReason.cancelled;
     this.body.abort();
     this.#finish();
   }

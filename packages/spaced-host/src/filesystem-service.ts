@@ -66,7 +66,7 @@ export const filesystemMethods: ReadonlyMap<string, RpcMethod> = new Map([
       return {};
     }),
   ],
-  ["WatchDir", serverStream(method.watchDir, watchUnsupported)],
+  ["WatchDir", serverStream(method.watchDir, "watch", watchUnsupported)],
   ["CreateWatcher", unary(method.createWatcher, watchUnsupported)],
   ["GetWatcherEvents", unary(method.getWatcherEvents, watchUnsupported)],
   ["RemoveWatcher", unary(method.removeWatcher, watchUnsupported)],

@@ -3,13 +3,17 @@
 
 import type { ActivationId, Clock, Random, SandboxId, Secret } from "@space/model";
 import { type GuestCredentials, GuestPool } from "@space/spaced-guest";
+import { ContinuedStreams } from "./continued-streams.ts";
 import { EnvdError } from "./envd-error.ts";
 import type { Exchange } from "./exchange.ts";
 import type { GuestEndpoint } from "./guest-endpoint.ts";
 import { GuestUsers } from "./guest-users.ts";
 import type { HostedProcess } from "./hosted-process.ts";
+import { InputMemory } from "./input-memory.ts";
 import { MemoryBudget } from "./memory-budget.ts";
 import { ProcessTable } from "./process-table.ts";
+import { RunningTime } from "./running-time.ts";
+import { StartMemory } from "./start-memory.ts";
 
 /** Operations of one sandbox that may be under way. */
 const exchangeLimit = 2_000;
@@ -31,6 +35,8 @@ export interface SandboxFacts {
   readonly variables: Readonly<Record<string, string>>;
   readonly defaultUser: string;
   readonly workdir: string;
+  /** Nothing has run in the sandbox before. */
+  readonly isFirst: boolean;
 }
 
 export interface ActivationPorts {
@@ -47,6 +53,11 @@ export class HostedActivation {
   readonly ports: ActivationPorts;
   readonly users: GuestUsers;
   readonly processes: ProcessTable;
+  /** what is remembered of streams, inputs and starts, for as long as this bridge serves the processes. */
+  readonly streams: ContinuedStreams;
+  readonly inputs: InputMemory;
+  readonly starts: StartMemory;
+  readonly #time: RunningTime;
   readonly requestMemory: MemoryBudget = new MemoryBudget(requestMemoryBytes);
   readonly #exchanges = new Set<Exchange>();
   readonly #short = new Set<Exchange>();
@@ -63,6 +74,10 @@ export class HostedActivation {
     this.#pool = newPool(endpoint, ports.clock);
     this.users = new GuestUsers(this.#pool, ports.clock);
     this.processes = new ProcessTable(ports.clock, () => this.users.forget());
+    this.#time = new RunningTime(ports.clock);
+    this.streams = new ContinuedStreams(ports.clock, this.#time);
+    this.inputs = new InputMemory(this.#time);
+    this.starts = new StartMemory(ports.clock, facts.isFirst);
   }
 
   get id(): ActivationId {
@@ -89,6 +104,7 @@ export class HostedActivation {
     if (this.#exchanges.size >= exchangeLimit) {
       throw new EnvdError("resource_exhausted", "too many operations are under way in this sandbox");
     }
+    this.#time.go();
     this.#exchanges.add(exchange);
     if (short) this.#short.add(exchange);
     exchange.onOver(() => {
@@ -123,6 +139,11 @@ export class HostedActivation {
     return late.length === 0;
   }
 
+  /** Nothing is asked of the guest until it goes on: it is about to be frozen. */
+  standStill(): void {
+    this.#time.stop();
+  }
+
   /**
    * The guest, and every process in it, goes on under another id. Streams end. When the guest has the new name already
    * (an earlier attempt's answer was lost) only this side changes.
@@ -139,10 +160,12 @@ export class HostedActivation {
     this.users.replacePool(this.#pool);
     await withinLimit(this.ports.clock, detachLimitMs, Promise.all(detached));
     await Promise.all(running.map((process) => this.#reattach(process)));
+    this.#time.go();
   }
 
   /** Ends every stream, process and connection. */
   close(): void {
+    this.streams.close("released");
     this.#resetAll("released");
     this.processes.clear();
     this.#pool.close();

@@ -55,7 +55,7 @@ export class HostedProcess {
   readonly #onOver: (process: HostedProcess, outcome: ProcessOutcome) => void;
   readonly #subscribers = new Set<Subscriber>();
   readonly #endWaiters = new Set<() => void>();
-  readonly #overListeners: (() => void)[] = [];
+  readonly #overListeners: ((outcome: ProcessOutcome) => void)[] = [];
   #state: State = { kind: "starting", early: [] };
   #pid = 0;
   #paused = false;
@@ -115,8 +115,9 @@ export class HostedProcess {
   }
 
   /** Calls back when the process is over; at once when it is. */
-  onceOver(listener: () => void): void {
-    if (this.#over) listener();
+  onceOver(listener: (outcome: ProcessOutcome) => void): void {
+    const state = this.#state;
+    if (state.kind === "ended" || state.kind === "lost") listener(state);
     else this.#overListeners.push(listener);
   }
 
@@ -229,7 +230,7 @@ export class HostedProcess {
       }
     }
     this.#wakeWaiters();
-    for (const listener of this.#overListeners.splice(0)) listener();
+    for (const listener of this.#overListeners.splice(0)) listener(outcome);
     this.#onOver(this, outcome);
   }
 }

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-import { headerValue } from "@space/wire";
+import { headerValue, type StreamPosition } from "@space/wire";
+import type { AnswerSink } from "./answer-sink.ts";
+import type { ContinuedStream, StreamKind } from "./continued-streams.ts";
 import type { Exchange } from "./exchange.ts";
 import { resolvePath } from "./guest-path.ts";
 import type { GuestUser } from "./guest-users.ts";
 import type { HostedActivation } from "./hosted-activation.ts";
+import type { MessageCodec } from "./message-codec.ts";
 
 /** Node's timers take no longer delays; a longer limit is none. */
 const longestLimitMs = 2_147_483_647;
@@ -15,11 +18,48 @@ const longestKeepaliveSeconds = 3_600;
 /** One admitted operation on one activation. */
 export class OperationContext {
   readonly activation: HostedActivation;
+  /** The exchange that brought it. A named stream's answer may go on over others: see `answering`. */
   readonly exchange: Exchange;
+  readonly position: StreamPosition | undefined;
+  #stream: ContinuedStream | undefined;
 
-  constructor(activation: HostedActivation, exchange: Exchange) {
+  constructor(activation: HostedActivation, exchange: Exchange, position?: StreamPosition) {
     this.activation = activation;
     this.exchange = exchange;
+    this.position = position;
+  }
+
+  /** R-22: from here on answer and body are those of a stream that outlives the exchange, if the gateway has named one. */
+  openStream(kind: StreamKind, codec: MessageCodec): void {
+    if (this.position === undefined) return;
+    const { key } = this.position;
+    this.#stream = this.activation.streams.open({ key, kind, codec }, this.exchange);
+  }
+
+  /** The stream, if it has a name. */
+  get stream(): ContinuedStream | undefined {
+    return this.#stream;
+  }
+
+  /** Where a streamed answer goes. */
+  get sink(): AnswerSink {
+    return this.#stream?.answer ?? this.exchange;
+  }
+
+  /** The exchange that can be answered now, if any. */
+  get answering(): Exchange | undefined {
+    return this.#stream === undefined ? this.exchange : this.#stream.answer.exchange;
+  }
+
+  /** Whether nobody waits for this operation any more: one that has a name may be presented again. */
+  get gone(): boolean {
+    if (this.#stream !== undefined) return this.#stream.answer.dead;
+    return this.position === undefined ? this.exchange.gone : this.exchange.cancelled;
+  }
+
+  /** The next chunk of a streamed request. */
+  nextChunk(): Promise<Buffer | undefined> {
+    return (this.#stream?.body ?? this.exchange.body).next();
   }
 
   header(name: string): string | undefined {

@@ -2,43 +2,30 @@
 // Copyright 2026 The SPACE authors
 
 import type { JsonObject } from "@bufbuild/protobuf";
-import { type GuestError, GuestError as GuestRefusal, type SpawnRequest } from "@space/spaced-guest";
-import {
-  Process,
-  type ProcessConfig,
-  type ProcessInput,
-  type ProcessSelector,
-  type PTY,
-  Signal,
-  type StartRequest,
-} from "@space/wire/envd";
+import { Process, type ProcessInput, type ProcessSelector, Signal } from "@space/wire/envd";
 import { clientStream, type RpcMethod, serverStream, unary } from "./connect-rpc.ts";
-import { EnvdError, fileError } from "./envd-error.ts";
-import type { GuestUser } from "./guest-users.ts";
+import { EnvdError } from "./envd-error.ts";
 import { withinLimit } from "./hosted-activation.ts";
-import type { HostedProcess, ProcessDescription } from "./hosted-process.ts";
+import type { HostedProcess } from "./hosted-process.ts";
 import type { OperationContext } from "./operation-context.ts";
 import { endEvent, startEvent } from "./process-events.ts";
+import { start, subscriber, terminalSize } from "./process-start.ts";
 import type { ProcessName } from "./process-table.ts";
-import { CallerGone } from "./request-body.ts";
 import type { RpcStream } from "./rpc-stream.ts";
-import { Subscriber } from "./subscriber.ts";
 
 const method = Process.method;
-const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-const sigkill = 9;
 const sigterm = 15;
 /** Longest wait for a killed process to be reaped. */
 const reapLimitMs = 10_000;
-const terminalSideLimit = 65_535;
-const defaultTerminal = { cols: 80, rows: 24 };
 
 /** The process service, by method name. */
 export const processMethods: ReadonlyMap<string, RpcMethod> = new Map([
-  ["Start", serverStream(method.start, start)],
+  ["Start", serverStream(method.start, "process", start)],
   [
     "Connect",
-    serverStream(method.connect, ({ process }, stream, context) => connect(process, stream, context)),
+    serverStream(method.connect, "process", ({ process }, stream, context) =>
+      connect(process, stream, context),
+    ),
   ],
   [
     "List",
@@ -49,11 +36,15 @@ export const processMethods: ReadonlyMap<string, RpcMethod> = new Map([
   [
     "SendInput",
     unary(method.sendInput, async ({ process, input }, context) => {
-      await sendInput(findRunning(process, context), input, context);
+      const { position, activation } = context;
+      const write = () => sendInput(findRunning(process, context), input, context);
+      // R-22: an input that has a name is written once, however often it is presented.
+      if (position === undefined) await write();
+      else await activation.inputs.once(position.key, position.answerOffset !== undefined, write);
       return {};
     }),
   ],
-  ["StreamInput", clientStream(method.streamInput, streamInput)],
+  ["StreamInput", clientStream(method.streamInput, "input", streamInput)],
   [
     "CloseStdin",
     unary(method.closeStdin, async ({ process }, context) => {
@@ -84,101 +75,6 @@ export const processMethods: ReadonlyMap<string, RpcMethod> = new Map([
   ],
 ]);
 
-async function start(request: StartRequest, stream: RpcStream, context: OperationContext): Promise<void> {
-  const { activation, exchange } = context;
-  const { config, user, spawn, description } = await prepare(request, context);
-  const hosted = activation.processes.reserve(description);
-  try {
-    const connection = await activation.pool.detach();
-    try {
-      if (exchange.gone) throw new CallerGone();
-      const process = await connection.spawn(spawn, hosted.handlers);
-      activation.processes.add(hosted, process.pid);
-      // Before the process's own limit, so that its reader is told of the limit and not of its consequence.
-      const reader = exchange.gone ? undefined : subscriber(stream, context);
-      limitLifetime(hosted, context);
-      hosted.started(process, reader);
-    } catch (error) {
-      connection.destroy();
-      throw error;
-    }
-  } catch (error) {
-    hosted.abandon();
-    throw error instanceof GuestRefusal ? spawnError(error, config, spawn.cwd, user) : error;
-  }
-}
-
-async function prepare(request: StartRequest, context: OperationContext) {
-  const config = request.process;
-  if (config === undefined || config.cmd === "")
-    throw new EnvdError("invalid_argument", "process.cmd is missing");
-  const user = await context.user();
-  const terminal = request.pty === undefined ? undefined : terminalSize(request.pty);
-  const description: ProcessDescription = {
-    cmd: config.cmd,
-    args: config.args,
-    envs: config.envs,
-    cwd: config.cwd,
-    tag: request.tag,
-    terminal: terminal !== undefined,
-    stdin: terminal !== undefined || request.stdin !== false,
-    privileged: user.uid === 0,
-  };
-  const cwd = context.resolve(config.cwd ?? "", user);
-  const argv = [config.cmd, ...config.args];
-  if (argv.some((text) => text.includes("\0")))
-    throw new EnvdError("invalid_argument", "an argument holds a zero byte");
-  const { name: _name, home: _home, ...ids } = user;
-  const base = { argv, env: environment(config, user, context), cwd, ...ids, stdin: description.stdin };
-  const spawn: SpawnRequest = terminal === undefined ? base : { ...base, pty: terminal };
-  return { config, user, spawn, description };
-}
-
-/** Nothing is inherited: a path, who the user is, the sandbox's own variables, and the request's. */
-function environment(
-  config: ProcessConfig,
-  user: GuestUser,
-  context: OperationContext,
-): Record<string, string> {
-  const { name, home } = user;
-  const { variables } = context.activation.facts;
-  const env = { PATH: defaultPath, HOME: home, USER: name, LOGNAME: name, ...variables, ...config.envs };
-  for (const [key, value] of Object.entries(env)) {
-    if (key === "" || key.includes("=") || key.includes("\0") || value.includes("\0")) {
-      throw new EnvdError("invalid_argument", `environment variable '${key}' is not valid`);
-    }
-  }
-  return env;
-}
-
-function spawnError(cause: GuestError, config: ProcessConfig, cwd: string, user: GuestUser): EnvdError {
-  if (cause.step === "chdir") {
-    if (cause.code === "ENOENT")
-      return new EnvdError("invalid_argument", `cwd '${cwd}' does not exist`, { cause });
-    return fileError(cause, cwd);
-  }
-  if (cause.code === "EAGAIN" || cause.code === "ENOMEM" || cause.code === "ENOSYS")
-    return fileError(cause, config.cmd);
-  const reason = cause.code === "ENOENT" ? "executable file not found" : `${cause.step}: ${cause.code}`;
-  return new EnvdError(
-    "invalid_argument",
-    `error starting process '${config.cmd}' as '${user.name}': ${reason}`,
-    { cause },
-  );
-}
-
-/** The time limit of a start is its process's too: it is killed then, whether anybody still reads or not. */
-function limitLifetime(hosted: HostedProcess, context: OperationContext): void {
-  const limitMs = context.timeoutMs();
-  if (limitMs === undefined) return;
-  hosted.onceOver(context.activation.ports.clock.after(limitMs, () => hosted.signal(sigkill)));
-}
-
-function subscriber(stream: RpcStream, context: OperationContext): Subscriber {
-  const options = { keepaliveMs: context.keepaliveMs(), deadlineMs: context.timeoutMs() };
-  return new Subscriber(stream, options, context.activation.ports.clock);
-}
-
 async function connect(selector: ProcessSelector | undefined, stream: RpcStream, context: OperationContext) {
   const found = context.activation.processes.find(processName(selector));
   switch (found.kind) {
@@ -191,20 +87,16 @@ async function connect(selector: ProcessSelector | undefined, stream: RpcStream,
   }
 }
 
-async function sendInput(
-  process: HostedProcess,
-  input: ProcessInput | undefined,
-  { exchange }: OperationContext,
-) {
+async function sendInput(process: HostedProcess, input: ProcessInput | undefined, sender: OperationContext) {
   const { terminal, stdin } = process.description;
   switch (input?.input.case) {
     case "stdin":
       if (terminal) throw new EnvdError("internal", "the process has a terminal: write to its pty");
       if (!stdin) throw new EnvdError("internal", "the process was started without stdin");
-      return process.input.write(input.input.value, exchange);
+      return process.input.write(input.input.value, sender);
     case "pty":
       if (!terminal) throw new EnvdError("internal", "the process has no terminal");
-      return process.input.write(input.input.value, exchange);
+      return process.input.write(input.input.value, sender);
     case undefined:
       throw new EnvdError("invalid_argument", "the input is missing");
   }
@@ -260,14 +152,6 @@ function processName(selector: ProcessSelector | undefined): ProcessName {
     case undefined:
       throw new EnvdError("invalid_argument", "the process selector is missing");
   }
-}
-
-function terminalSize({ size }: PTY): { cols: number; rows: number } {
-  const { cols, rows } = size ?? defaultTerminal;
-  if (cols > terminalSideLimit || rows > terminalSideLimit) {
-    throw new EnvdError("invalid_argument", "the terminal is too large");
-  }
-  return { cols, rows };
 }
 
 function processInfo({ pid, description }: HostedProcess): JsonObject {

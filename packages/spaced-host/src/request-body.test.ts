@@ -54,6 +54,14 @@ it("a caller that has gone is told to whoever waits, then and later", async () =
   await assert.rejects(body.next(), gone);
 });
 
+it("a body that breaks off in the turn in which something came has not ended", async () => {
+  const { body } = bodyWithCredit();
+  const waiting = body.next();
+  body.push(Buffer.from("half of it"));
+  body.abort();
+  await assert.rejects(waiting, gone);
+});
+
 it("drops a body that nobody wants, up to a limit", async () => {
   const { body, credit } = bodyWithCredit();
   const waiting = body.next();

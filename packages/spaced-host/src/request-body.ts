@@ -69,8 +69,11 @@ export class RequestBody {
   /** The next chunk, or undefined at the end. One caller at a time. Rejects with `CallerGone`. */
   async next(): Promise<Buffer | undefined> {
     this.#giveBack();
-    if (this.#gone || this.#discarded !== undefined) throw new CallerGone();
-    if (this.#chunks.length === 0 && !this.#ended) await this.#more();
+    this.#mustGoOn();
+    if (this.#chunks.length === 0 && !this.#ended) {
+      await this.#more();
+      this.#mustGoOn(); // it may have broken off in the turn in which something came: that is no end
+    }
     const chunk = this.#chunks.shift();
     this.#owed = chunk?.length ?? 0;
     return chunk;
@@ -100,6 +103,10 @@ export class RequestBody {
     this.#waiting?.reject(new CallerGone());
     this.#waiting = undefined;
     for (const chunk of this.#chunks.splice(0)) this.push(chunk);
+  }
+
+  #mustGoOn(): void {
+    if (this.#gone || this.#discarded !== undefined) throw new CallerGone();
   }
 
   #giveBack(): void {

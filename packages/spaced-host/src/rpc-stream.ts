@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
+import type { AnswerSink } from "./answer-sink.ts";
 import { endOfStream, envelope } from "./connect-envelope.ts";
 import type { EnvdError } from "./envd-error.ts";
-import type { Exchange } from "./exchange.ts";
 import type { MessageCodec } from "./message-codec.ts";
 
 /** Beyond this much waiting for a reader that takes nothing, a stream is ended. */
@@ -16,17 +16,17 @@ export const streamQueueLimitBytes: number = 4 * 1024 * 1024;
  */
 export class RpcStream {
   readonly codec: MessageCodec;
-  readonly #exchange: Exchange;
+  readonly #sink: AnswerSink;
   #queue: Buffer[] = [];
   #queuedBytes = 0;
   #blocked = false;
   #closing = false;
   #onDrain: (() => void) | undefined;
 
-  constructor(exchange: Exchange, codec: MessageCodec) {
-    this.#exchange = exchange;
+  constructor(sink: AnswerSink, codec: MessageCodec) {
+    this.#sink = sink;
     this.codec = codec;
-    exchange.listenForDrain(() => this.#flush());
+    sink.listenForDrain(() => this.#flush());
   }
 
   /** Whether the reader has not taken what it was sent. */
@@ -36,7 +36,7 @@ export class RpcStream {
 
   /** Whether nothing more can be sent. */
   get over(): boolean {
-    return this.#closing || this.#exchange.over;
+    return this.#closing || this.#sink.over;
   }
 
   get queuedBytes(): number {
@@ -49,17 +49,17 @@ export class RpcStream {
   }
 
   onOver(listener: () => void): void {
-    this.#exchange.onOver(listener);
+    this.#sink.onOver(listener);
   }
 
   /** Sends one message that is already in its envelope. */
   send(framed: Buffer): void {
     if (this.over) return;
-    if (!this.#exchange.answered) this.#begin();
+    if (!this.#sink.answered) this.#begin();
     if (this.#blocked) {
       this.#queue.push(framed);
       this.#queuedBytes += framed.length;
-    } else if (!this.#exchange.write(framed)) this.#blocked = true;
+    } else if (!this.#sink.write(framed)) this.#blocked = true;
   }
 
   sendMessage(message: Uint8Array): void {
@@ -86,16 +86,16 @@ export class RpcStream {
   /** Breaks the transport: the guest is gone. */
   reset(reason: string): void {
     this.#closing = true;
-    this.#exchange.reset(reason);
+    this.#sink.reset(reason);
   }
 
   #begin(): void {
-    this.#exchange.begin({ status: 200, headers: ["content-type", `application/connect+${this.codec}`] });
+    this.#sink.begin({ status: 200, headers: ["content-type", `application/connect+${this.codec}`] });
   }
 
   #close(): void {
     this.#closing = true;
-    if (this.#queue.length === 0) this.#exchange.end();
+    if (this.#queue.length === 0) this.#sink.end();
   }
 
   #flush(): void {
@@ -104,10 +104,10 @@ export class RpcStream {
       const framed = this.#queue.shift();
       if (framed === undefined) break;
       this.#queuedBytes -= framed.length;
-      if (!this.#exchange.write(framed)) this.#blocked = true;
+      if (!this.#sink.write(framed)) this.#blocked = true;
     }
     if (this.#queue.length > 0) return;
-    if (this.#closing) this.#exchange.end();
+    if (this.#closing) this.#sink.end();
     else if (!this.#blocked) this.#onDrain?.();
   }
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
+import { headerValue, readPosition, type StreamPosition } from "@space/wire";
 import { answerUnaryError, type RpcMethod } from "./connect-rpc.ts";
+import type { StreamKind } from "./continued-streams.ts";
 import { EnvdError, translate } from "./envd-error.ts";
 import type { Exchange } from "./exchange.ts";
 import { composeFiles } from "./file-compose.ts";
@@ -14,6 +16,8 @@ import { OperationContext } from "./operation-context.ts";
 import { processMethods } from "./process-service.ts";
 import { CallerGone } from "./request-body.ts";
 import { servePort } from "./service-port.ts";
+import { reportOutcome } from "./start-outcome.ts";
+import { StreamLost } from "./stream-lost.ts";
 import { reportMetrics } from "./usage-metrics.ts";
 
 interface Route {
@@ -35,6 +39,7 @@ const routes: ReadonlyMap<string, Route> = new Map([
   http("HEAD /files", downloadFile),
   http("POST /files", uploadFiles),
   http("POST /files/compose", composeFiles),
+  http("GET /process/outcome", reportOutcome),
   ...rpc("process.Process", processMethods),
   ...rpc("filesystem.Filesystem", filesystemMethods),
 ]);
@@ -54,9 +59,20 @@ function rpc(service: string, methods: ReadonlyMap<string, RpcMethod>): [string,
   });
 }
 
-/** Serves one operation that the worker has admitted. Whatever fails is answered; nothing is thrown. */
+/** Which streams a path may go on with. */
+const streamKinds: ReadonlyMap<string, StreamKind> = new Map([
+  ["/process.Process/Start", "process"],
+  ["/process.Process/Connect", "process"],
+  ["/process.Process/StreamInput", "input"],
+  ["/filesystem.Filesystem/WatchDir", "watch"],
+]);
+
+/**
+ * Serves one operation that the worker has admitted. Whatever fails is answered. Throws `link/protocol` for a head that
+ * the gateway may not send.
+ */
 export function serveOperation(activation: HostedActivation, exchange: Exchange): void {
-  const context = new OperationContext(activation, exchange);
+  const context = new OperationContext(activation, exchange, readPosition(exchange.head.headers));
   const route = findRoute(exchange);
   const served = route === undefined ? Promise.reject(noSuchOperation(exchange)) : enter(context, route);
   served.catch((error: unknown) => answerError(context, route?.errors ?? "http", error));
@@ -65,8 +81,32 @@ export function serveOperation(activation: HostedActivation, exchange: Exchange)
 async function enter(context: OperationContext, route: Route): Promise<void> {
   const { activation, exchange } = context;
   activation.enter(exchange, route.short);
-  const { target } = exchange.head;
+  const { target, path } = exchange.head;
+  const kind = streamKinds.get(path);
+  if (kind !== undefined && context.position !== undefined && goOn(context, kind, context.position)) return;
   await (target.purpose === "service-port" ? servePort(context, target) : route.run(context));
+}
+
+/**
+ * R-22: goes on with the stream of that name. False: there is none, and this is the first presentation, or a start whose
+ * key can say whether it ran (R-28). Throws `StreamLost`.
+ */
+function goOn(
+  { activation, exchange }: OperationContext,
+  kind: StreamKind,
+  position: StreamPosition,
+): boolean {
+  const stream = activation.streams.find(position.key);
+  if (stream !== undefined) {
+    if (stream.kind !== kind || !activation.streams.continue(stream, exchange, position))
+      throw new StreamLost();
+    return true;
+  }
+  const { path, headers } = exchange.head;
+  const canBeAsked =
+    path === "/process.Process/Start" && headerValue(headers, "idempotency-key") !== undefined;
+  if (position.answerOffset !== undefined && !canBeAsked) throw new StreamLost();
+  return false;
 }
 
 function findRoute({ head }: Exchange): Route | undefined {
@@ -80,9 +120,14 @@ function noSuchOperation({ head }: Exchange): EnvdError {
 }
 
 function answerError(context: OperationContext, form: Route["errors"], error: unknown): void {
-  const { exchange, activation } = context;
-  if (error instanceof CallerGone) return exchange.reset("caller gone");
-  if (exchange.over) return;
+  const { answering: exchange, stream, activation } = context;
+  if (error instanceof StreamLost) return answerStreamLost(context.exchange);
+  if (error instanceof CallerGone) {
+    stream?.answer.reset("caller gone");
+    return exchange?.reset("caller gone");
+  }
+  stream?.answer.release(); // what follows is no stream's answer
+  if (exchange === undefined || exchange.over) return;
   const translated = translate(error);
   if (translated === "lost") return answerLost(exchange, activation.facts.sandboxId);
   if (exchange.answered) return exchange.reset(translated.code);
@@ -90,7 +135,7 @@ function answerError(context: OperationContext, form: Route["errors"], error: un
     case "http":
       return answerHttpError(exchange, translated);
     case "rpc":
-      return answerUnaryError(context, translated);
+      return answerUnaryError(exchange, translated);
   }
 }
 
@@ -98,4 +143,9 @@ function answerError(context: OperationContext, form: Route["errors"], error: un
 function answerLost(exchange: Exchange, sandboxId: string): void {
   if (exchange.answered) exchange.reset("guest lost");
   else answerJson(exchange, 502, { sandboxId, message: "The sandbox was not found", code: 502 });
+}
+
+function answerStreamLost(exchange: Exchange): void {
+  exchange.begin({ status: 503, headers: [], streamLost: true });
+  exchange.end();
 }

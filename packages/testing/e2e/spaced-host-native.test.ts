@@ -61,6 +61,7 @@ before(async () => {
     socketPath: guest.evidence.socketPath,
     activationSecret: new Secret<Uint8Array>(guest.secret),
     guest: guest.evidence.guest,
+    isFirst: true,
     variables: { GREETING: "hello" },
   });
 });

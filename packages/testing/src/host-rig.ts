@@ -30,6 +30,7 @@ export class RigAnswer {
   status = 0;
   headers: readonly string[] = [];
   portClosed = false;
+  streamLost = false;
   chunks: Buffer[] = [];
   ended = false;
   reset: string | undefined;
@@ -66,10 +67,11 @@ export class RigAnswer {
 
   readonly handlers: StreamHandlers = {
     onHead: (bytes) => {
-      const { status, headers, portClosed } = parseAnswerHead(JSON.parse(bytes.toString()));
+      const { status, headers, portClosed, streamLost } = parseAnswerHead(JSON.parse(bytes.toString()));
       this.status = status;
       this.headers = headers;
       this.portClosed = portClosed === true;
+      this.streamLost = streamLost === true;
     },
     onData: (chunk) => {
       this.chunks.push(chunk);
@@ -169,6 +171,7 @@ export class HostRig {
       socketPath: "/run/guest.sock",
       activationSecret: this.secret,
       guest: { pid: this.guest.peer.pid, startTime: this.guest.peer.startTime },
+      isFirst: true,
       variables: { E2B_TEAM_ID: "team", GREETING: "hello" },
       ...changes,
     };

@@ -20,9 +20,9 @@ export const continuationHeaders = {
 
 /**
  * What each end keeps of what it has sent: more than the two windows between gateway and bridge (and the chunk in hand)
- * can hold, so whatever the other end has not received is still there.
+ * can hold, so whatever the other end has not received is still there; and at least 1 MiB of a process's output in base64.
  */
-export const retainedBytes: number = 2 * streamWindowBytes + 256 * 1024;
+export const retainedBytes: number = 2 * streamWindowBytes + 512 * 1024;
 
 /** How long the bridge waits for a cut stream's continuation; the time that a guest is frozen does not count. */
 export const continuationWaitMs = 90_000;

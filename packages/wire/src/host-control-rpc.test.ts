@@ -29,6 +29,7 @@ const request: AdoptRequest = {
   socketPath: "/run/guest.sock",
   activationSecret: new Secret(secret),
   guest: { pid: 12, startTime: "345" },
+  isFirst: true,
   variables: { A: "1", __proto__x: "2" },
 };
 

@@ -81,7 +81,7 @@ export function hostControlHandlers(control: HostControl): ReadonlyMap<string, R
 }
 
 function adoptToJson(request: AdoptRequest): Readonly<Record<string, unknown>> {
-  const { activationId, sandboxId, template, socketPath, guest, variables } = request;
+  const { activationId, sandboxId, template, socketPath, guest, isFirst, variables } = request;
   const { pid, startTime } = guest;
   const activationSecret = secretToText(request.activationSecret);
   return {
@@ -91,6 +91,7 @@ function adoptToJson(request: AdoptRequest): Readonly<Record<string, unknown>> {
     socketPath,
     activationSecret,
     guest: { pid, startTime },
+    isFirst,
     variables,
   };
 }
@@ -103,8 +104,11 @@ function parseAdopt(params: unknown): AdoptRequest {
     "socketPath",
     "activationSecret",
     "guest",
+    "isFirst",
     "variables",
   ]);
+  const { isFirst } = whole;
+  if (typeof isFirst !== "boolean") throw bad("isFirst");
   const { pid, startTime } = members(whole["guest"], "guest", ["pid", "startTime"]);
   if (typeof startTime !== "string" || !/^[0-9]{1,20}$/.test(startTime)) throw bad("startTime");
   return {
@@ -114,6 +118,7 @@ function parseAdopt(params: unknown): AdoptRequest {
     socketPath: parseText(whole["socketPath"], "socketPath", pathLimitBytes),
     activationSecret: parseSecret(whole["activationSecret"]),
     guest: { pid: parseInteger(pid, "pid", 0x7fff_ffff), startTime },
+    isFirst,
     variables: parseVariables(whole["variables"]),
   };
 }

@@ -61,6 +61,7 @@ it("R-28: nothing that changes a sandbox is presented again without its answer, 
     "POST /filesystem.Filesystem/ListDir",
     "POST /filesystem.Filesystem/WatchDir",
     "POST /process.Process/List",
+    "GET /process/outcome",
     "POST /process.Process/Connect",
   ]);
   assert.deepEqual(

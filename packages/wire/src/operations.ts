@@ -29,6 +29,7 @@ const table: Readonly<Record<string, GuestOperation>> = {
   "POST /filesystem.Filesystem/GetWatcherEvents": { scope: "watch", class: "write" },
   "POST /filesystem.Filesystem/RemoveWatcher": { scope: "watch", class: "write" },
   "POST /process.Process/List": { scope: "process:attach", class: "read" },
+  "GET /process/outcome": { scope: "process:attach", class: "read" },
   "POST /process.Process/Start": { scope: "process:run", class: "start" },
   "POST /process.Process/Connect": { scope: "process:attach", class: "attach" },
   "POST /process.Process/SendInput": { scope: "process:attach", class: "input" },

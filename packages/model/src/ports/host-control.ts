@@ -12,6 +12,8 @@ export interface AdoptRequest {
   readonly activationSecret: Secret<Uint8Array>;
   /** The process that must own the listening socket. */
   readonly guest: { readonly pid: number; readonly startTime: string };
+  /** Nothing has run in this sandbox before, so that all that ever ran is known from here on. */
+  readonly isFirst: boolean;
   /** Sandbox-wide variables of the user's processes. */
   readonly variables: Readonly<Record<string, string>>;
 }

@@ -40,6 +40,7 @@ serveBenchmark(async (given) => {
     socketPath: config.guestSocket,
     activationSecret: new Secret(config.secret),
     guest: config.guest,
+    isFirst: true,
     variables: {},
   });
   const serve = front(link, activation);

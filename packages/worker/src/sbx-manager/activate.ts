@@ -131,7 +131,7 @@ async function start(
     const started = { startedAs: activation.id, evidence, memory: false };
     const next = newActivation(parts, request, started, activationSecret);
     try {
-      await parts.bridge.adopt(next);
+      await parts.bridge.adopt(next, request.identity.generation === 1n && manifest === undefined);
       if (starting.exited) throw new SpaceError("substrate/failed", { step: "exited" });
       parts.executions.add(next);
       return next;

@@ -86,11 +86,11 @@ export class HostBridge {
     void this.control;
   }
 
-  /** Has the bridge verify and serve this activation, unless it does so already. */
-  async adopt(activation: ActivationRecord): Promise<void> {
+  /** Has the bridge verify and serve this activation, unless it does so already. `isFirst`: nothing ran in it before. */
+  async adopt(activation: ActivationRecord, isFirst = false): Promise<void> {
     const { id } = activation.identity.activation;
     if (this.#hosted.has(id)) return;
-    await adoptBy(this.control, activation);
+    await adoptBy(this.control, activation, isFirst);
     this.#hosted.add(id);
   }
 
@@ -149,7 +149,7 @@ export class HostBridge {
 
   async #adoptOrRefuse(control: HostControl, activation: ActivationRecord): Promise<void> {
     try {
-      await adoptBy(control, activation);
+      await adoptBy(control, activation, false);
       this.#hosted.add(activation.identity.activation.id);
     } catch (error) {
       if (!isSpaceError(error) || isSpaceError(error, "link/closed")) throw error;
@@ -174,7 +174,7 @@ export class HostBridge {
   }
 }
 
-function adoptBy(control: HostControl, activation: ActivationRecord): Promise<void> {
+function adoptBy(control: HostControl, activation: ActivationRecord, isFirst: boolean): Promise<void> {
   const { identity, evidence, template, variables, activationSecret } = activation;
   const { pid, startTime } = evidence.guest;
   return control.adopt({
@@ -184,6 +184,7 @@ function adoptBy(control: HostControl, activation: ActivationRecord): Promise<vo
     socketPath: evidence.socketPath,
     activationSecret,
     guest: { pid, startTime },
+    isFirst,
     variables,
   });
 }

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import { continuationWaitMs } from "@space/wire";
+import { EnvdError } from "./envd-error.ts";
+import { CallerGone } from "./request-body.ts";
+import type { RunningTime } from "./running-time.ts";
+import { StreamLost } from "./stream-lost.ts";
+
+/** Inputs of one sandbox whose names are remembered. */
+const inputLimit = 20_000;
+
+interface RememberedInput {
+  readonly atMs: number;
+  readonly written: Promise<void>;
+  over: boolean;
+}
+
+/** R-22: the inputs of one call each, by their names: presented again, they are not written again. */
+export class InputMemory {
+  readonly #time: RunningTime;
+  readonly #inputs = new Map<string, RememberedInput>();
+  /** When an input was forgotten before its time, for want of room. */
+  #forgotMs = Number.NEGATIVE_INFINITY;
+
+  readonly #limit: number;
+
+  constructor(time: RunningTime, limit: number = inputLimit) {
+    this.#time = time;
+    this.#limit = limit;
+  }
+
+  get size(): number {
+    return this.#inputs.size;
+  }
+
+  /**
+   * Writes the named input, once. `again`: it may have been presented before. Rejects as `write` did, or with
+   * `StreamLost` when nobody can tell any more.
+   */
+  once(key: string, again: boolean, write: () => Promise<void>): Promise<void> {
+    const known = this.#inputs.get(key);
+    if (known !== undefined) return known.written;
+    const atMs = this.#time.nowMs();
+    if (again && atMs - this.#forgotMs < continuationWaitMs) return Promise.reject(new StreamLost());
+    this.#makeRoom(atMs);
+    const input: RememberedInput = { atMs, written: write(), over: false };
+    this.#inputs.set(key, input);
+    input.written.then(
+      () => {
+        input.over = true;
+      },
+      (error: unknown) => {
+        input.over = true;
+        if (error instanceof CallerGone) this.#inputs.delete(key); // nothing was written
+      },
+    );
+    return input.written;
+  }
+
+  #makeRoom(nowMs: number): void {
+    for (const [key, { atMs, over }] of this.#inputs) {
+      const isDue = nowMs - atMs >= continuationWaitMs;
+      if (!isDue && this.#inputs.size < this.#limit) return;
+      if (!over) continue;
+      this.#inputs.delete(key);
+      if (!isDue) this.#forgotMs = nowMs;
+    }
+    if (this.#inputs.size >= this.#limit)
+      throw new EnvdError("resource_exhausted", "too many inputs wait in this sandbox");
+  }
+}
