@@ -61,7 +61,9 @@ export class RememberedStart {
         return { kind: "unknown" };
       case "running":
         return { kind: "running", pid: state.process.pid };
-      default:
+      case "did-not-run":
+      case "ended":
+      case "unknown":
         return state;
     }
   }
