@@ -58,6 +58,7 @@ export class Continuity {
   #lastSentMs = 0;
   #tries = 0;
   #afresh = false;
+  #presented = false;
 
   private constructor(
     how: Continuation,
@@ -148,6 +149,11 @@ export class Continuity {
     return pauseMs;
   }
 
+  /** It is on its way to a worker: from now on nobody here knows whether it had its effect. */
+  presented(): void {
+    this.#presented = true;
+  }
+
   /** It was admitted again. */
   resumed(nowMs: number): void {
     this.#resumedAtMs = nowMs;
@@ -162,7 +168,7 @@ export class Continuity {
       case "both":
         return { request: this.#continued(this.#body.rewind()), body: this.#body };
       case "repeat":
-        return this.#body.rewind() === 0 ? this.#whole(0) : undefined;
+        return this.#body.rewind() === 0 ? this.#whole(this.#presented ? 0 : undefined) : undefined;
     }
   }
 

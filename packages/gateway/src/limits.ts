@@ -27,6 +27,11 @@ export interface GatewayLimits {
   readonly answerWaitMs: number;
   /** R-22: how long a stream that was cut is held open while its sandbox does not run. */
   readonly heldStreamMs: number;
+  /**
+   * R-22: how long input waits whose sandbox does not run or whose answer was lost. Below the bridge's memory of inputs
+   * (`continuationWaitMs`), so that nothing is written twice, or to another execution.
+   */
+  readonly heldInputMs: number;
   /** R-22: how often a held stream's caller is shown that it lives. */
   readonly heldKeepaliveMs: number;
   /** After the answer, how long the rest of an unwanted body is read and thrown away before the connection is cut. */
@@ -54,6 +59,7 @@ export const defaultGatewayLimits: GatewayLimits = Object.freeze({
   lookupWaitMs: 30_000,
   answerWaitMs: 620_000,
   heldStreamMs: 300_000,
+  heldInputMs: 30_000,
   heldKeepaliveMs: 20_000,
   lingerMs: 5000,
   idleMs: 640_000,

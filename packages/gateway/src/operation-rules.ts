@@ -6,7 +6,6 @@ import { transportRules } from "@space/wire";
 import type { OperationRequest } from "./attempt.ts";
 import { errorEnding } from "./connect-envelopes.ts";
 import type { Refusal } from "./refusal.ts";
-import type { LookupOutcome } from "./route-cache.ts";
 
 /**
  * R-22: the last message of a stream that could not go on. Undefined: it breaks off, as clients know it of a sandbox that
@@ -44,20 +43,7 @@ export function changesNothing({ class: kind }: OperationRequest): boolean {
   return kind === "read" || kind === "attach" || kind === "watch";
 }
 
-/**
- * Whether the check says that the caller has no access any more. A signature bounds when a transfer may begin, not how
- * long it takes; and while nobody can be asked, the worker's own lease bounds the stream (R-16).
- */
-export function hasLost(outcome: Exclude<LookupOutcome, { readonly kind: "entry" }>): boolean {
-  switch (outcome.kind) {
-    case "not-found":
-      return true;
-    case "unauthenticated":
-      return outcome.problem !== "signature-expired";
-    case "not-running":
-    case "unavailable":
-      return false;
-    default:
-      return unreachable(outcome);
-  }
+/** Whether it waits for a sandbox that does not run at the moment: what is typed meanwhile arrives in its place. */
+export function isInput({ class: kind }: OperationRequest): boolean {
+  return kind === "input" || kind === "input-stream";
 }

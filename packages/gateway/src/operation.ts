@@ -8,16 +8,15 @@ import type { CachedEntry } from "./cached-entry.ts";
 import type { CallerSide } from "./caller-side.ts";
 import { Continuity, isCut, type Presentation } from "./continuity.ts";
 import type { LiveOperation, OperationCore } from "./operation-core.ts";
-import { changesNothing, endingOf, hasLost, mayRepeat } from "./operation-rules.ts";
+import { changesNothing, endingOf, isInput, mayRepeat } from "./operation-rules.ts";
 import type { Refusal } from "./refusal.ts";
 import type { BodyListener, RequestBody } from "./request-body.ts";
 import type { LookupOutcome } from "./route-cache.ts";
+import { RunningAuthorisation } from "./running-authorisation.ts";
 
 /** What a caller is told to wait before another try. */
 const tryAgain: Refusal = { kind: "try-again", afterMs: 1000 };
 const unknownOutcome: Refusal = { kind: "outcome-unknown", afterMs: 1000 };
-/** R-25: how long before the end of the authorisation a running operation's caller is checked again. */
-const recheckAheadMs = 10_000;
 
 /** `held`: cut, and waiting for the next try to go on (R-22). */
 type State = "body" | "route" | "presented" | "answering" | "held" | "over";
@@ -37,15 +36,14 @@ export class Operation implements AttemptListener, BodyListener, LiveOperation {
   #now: Presentation;
   #attempt: Attempt | undefined;
   #cancelPause: (() => void) | undefined;
+  readonly #authorisation: RunningAuthorisation;
   /** Whether the caller has the head of an answer. */
   #began = false;
   #repaired = false;
   #retried = false;
   #renewed = false;
-  #checking = false;
   #heldBytes = 0;
   #presentedAtMs = 0;
-  #authorisedUntilMs = 0;
 
   constructor(request: OperationRequest, body: RequestBody, caller: CallerSide, core: OperationCore) {
     this.#request = request;
@@ -53,6 +51,7 @@ export class Operation implements AttemptListener, BodyListener, LiveOperation {
     this.#caller = caller;
     this.#core = core;
     const { admissions, limits, clock } = core;
+    this.#authorisation = new RunningAuthorisation(core.cache, () => this.#revoked());
     this.#continuity = Continuity.of({ request, body }, () => admissions.next(), { limits, clock });
     this.#now = this.#continuity?.first() ?? { request, body };
   }
@@ -89,7 +88,7 @@ export class Operation implements AttemptListener, BodyListener, LiveOperation {
     if (this.#state === "presented" && nowMs - this.#presentedAtMs >= this.#core.limits.answerWaitMs) {
       this.#attempt?.cancel();
       this.#later();
-    } else if (nowMs >= this.#authorisedUntilMs - recheckAheadMs) this.#recheck(nowMs);
+    } else this.#authorisation.sweep(this.#now.request.question, nowMs);
   }
 
   bodyReady(): void {
@@ -251,7 +250,8 @@ export class Operation implements AttemptListener, BodyListener, LiveOperation {
   #goOn(): boolean {
     const { clock, limits } = this.#core;
     const nowMs = clock.monotonicMs();
-    const pauseMs = this.#continuity?.nextTry(nowMs, limits.heldStreamMs);
+    const limitMs = isInput(this.#request) ? limits.heldInputMs : limits.heldStreamMs;
+    const pauseMs = this.#continuity?.nextTry(nowMs, limitMs);
     const next = pauseMs === undefined ? undefined : this.#continuity?.next();
     if (pauseMs === undefined || next === undefined) return false;
     this.#now = next;
@@ -298,6 +298,7 @@ export class Operation implements AttemptListener, BodyListener, LiveOperation {
         return use(outcome.cached);
       case "not-running":
         if (this.#continuity?.isCut === true) return this.#later();
+        if (isInput(this.#request) && this.#goOn()) return;
         return this.#refuse({ kind: "not-running" });
       case "not-found":
         return this.#refuse({ kind: "not-running" });
@@ -341,9 +342,10 @@ export class Operation implements AttemptListener, BodyListener, LiveOperation {
     if (!cache.isCurrent(cached)) return this.#renew();
     this.#state = "presented";
     this.#presentedAtMs = clock.monotonicMs();
-    this.#authorisedUntilMs = cached.authorisedUntilMs;
+    this.#authorisation.granted(cached);
     const admission = admissions.next();
     const { request, body } = this.#now;
+    this.#continuity?.presented();
     this.#heldBytes = 0; // the next drain is of this connection's bytes
     this.#attempt = new Attempt(request, body, this, { link, cached, admission });
   }
@@ -365,27 +367,12 @@ export class Operation implements AttemptListener, BodyListener, LiveOperation {
     });
   }
 
-  /** R-25: the caller of a long operation is checked anew, by its own credential. */
-  #recheck(nowMs: number): void {
-    if (this.#checking) return;
-    const { cache, audit } = this.#core;
-    const { question, sandboxId } = this.#now.request;
-    const cached = cache.usable(question, nowMs);
-    if (cached !== undefined && cached.authorisedUntilMs > this.#authorisedUntilMs) {
-      this.#authorisedUntilMs = cached.authorisedUntilMs;
-      return;
-    }
-    if (cached !== undefined && nowMs < this.#authorisedUntilMs) return;
-    this.#checking = true;
-    void cache.lookUp(question).then((outcome) => {
-      this.#checking = false;
-      if (outcome.kind === "entry") this.#authorisedUntilMs = outcome.cached.authorisedUntilMs;
-      else if (this.#state !== "over" && hasLost(outcome)) {
-        audit.record("caller/revoked", { sandboxId });
-        this.#attempt?.cancel();
-        this.#refuse({ kind: "unauthenticated", problem: "wrong" });
-      }
-    });
+  /** R-25: the caller has lost its authorisation. */
+  #revoked(): void {
+    if (this.#state === "over") return;
+    this.#core.audit.record("caller/revoked", { sandboxId: this.#request.sandboxId });
+    this.#attempt?.cancel();
+    this.#refuse({ kind: "unauthenticated", problem: "wrong" });
   }
 
   /** The gateway's own answer; a caller who has the head of another sees that one end instead. */

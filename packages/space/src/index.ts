@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
+export { drillMoves, type MovesOptions, type MovesReport } from "./drill/moves.ts";
+export { drillTerminal, type TerminalOptions, type TerminalReport } from "./drill/terminal.ts";
 export { type EmbeddedOptions, type EmbeddedSystem, startEmbedded } from "./embedded/embedded-system.ts";

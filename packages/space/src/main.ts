@@ -4,6 +4,7 @@
 import { bench } from "./commands/bench.ts";
 import { demo } from "./commands/demo.ts";
 import { doctor } from "./commands/doctor.ts";
+import { drill } from "./commands/drill.ts";
 import { help } from "./commands/help.ts";
 import { test } from "./commands/test.ts";
 import { up } from "./commands/up.ts";
@@ -17,6 +18,7 @@ const commands: Readonly<Record<string, Command>> = {
   bench,
   demo,
   doctor,
+  drill,
   help,
   test,
   up,

@@ -76,7 +76,7 @@ export class HostedActivation {
     this.processes = new ProcessTable(ports.clock, () => this.users.forget());
     this.#time = new RunningTime(ports.clock);
     this.streams = new ContinuedStreams(ports.clock, this.#time);
-    this.inputs = new InputMemory(this.#time);
+    this.inputs = new InputMemory(this.#time, facts.isFirst);
     this.starts = new StartMemory(ports.clock, facts.isFirst);
   }
 

@@ -10,11 +10,11 @@ import { CallerGone } from "./request-body.ts";
 import { RunningTime } from "./running-time.ts";
 import { StreamLost } from "./stream-lost.ts";
 
-function setUp(limit: number) {
+function setUp(limit: number, isFirst = true) {
   let nowMs = 0;
   const clock: Clock = { wallMs: () => 0, monotonicMs: () => nowMs, after: () => () => undefined };
   const time = new RunningTime(clock);
-  const memory = new InputMemory(time, limit);
+  const memory = new InputMemory(time, isFirst, limit);
   let written = 0;
   const write = async (): Promise<void> => {
     written += 1;
@@ -47,6 +47,17 @@ it("R-22: where there is no room to remember all, an uncertain input is refused 
   pass(continuationWaitMs);
   await memory.once("e", true, write);
   assert.equal(written(), 5);
+});
+
+it("R-22, incident 8: what may have been written in an execution before this one is not written in this one", async () => {
+  const { memory, write, written, pass } = setUp(2, false);
+  await assert.rejects(memory.once("a", true, write), StreamLost);
+  await memory.once("b", false, write);
+  await memory.once("b", true, write);
+  assert.equal(written(), 1);
+  pass(continuationWaitMs);
+  await memory.once("c", true, write);
+  assert.equal(written(), 2, "no gateway waits for so long");
 });
 
 it("what waits is never forgotten, and what was given up may come again", async () => {

@@ -20,14 +20,16 @@ interface RememberedInput {
 export class InputMemory {
   readonly #time: RunningTime;
   readonly #inputs = new Map<string, RememberedInput>();
-  /** When an input was forgotten before its time, for want of room. */
-  #forgotMs = Number.NEGATIVE_INFINITY;
+  /** When an input was last forgotten before its time: for want of room, or with the memory before this one. */
+  #forgotMs: number;
 
   readonly #limit: number;
 
-  constructor(time: RunningTime, limit: number = inputLimit) {
+  /** `isFirst`: nothing has ever run in this sandbox before, so no input was given to an earlier one. */
+  constructor(time: RunningTime, isFirst: boolean, limit: number = inputLimit) {
     this.#time = time;
     this.#limit = limit;
+    this.#forgotMs = isFirst ? Number.NEGATIVE_INFINITY : time.nowMs();
   }
 
   get size(): number {

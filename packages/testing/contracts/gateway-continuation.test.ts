@@ -185,7 +185,7 @@ describe("R-22: an eligible stream goes on", () => {
 });
 
 describe("R-22: a stream that cannot go on ends, typed and in time", () => {
-  test("held too long: unavailable, in the message that ends a stream", async () => {
+  test("incident 9: held too long: unavailable, in the message that ends a stream", async () => {
     await using scene = await begun();
     scene.streams.send(scene.key, enveloped("one"));
     await scene.rig.settle();

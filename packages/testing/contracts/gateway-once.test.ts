@@ -7,6 +7,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { type IncomingMessage, request } from "node:http";
 import { describe, test } from "node:test";
+import { continuationWaitMs } from "@space/wire";
 import { enveloped, FakeNamedStreams, positionOf } from "../src/fake-named-streams.ts";
 import { fakeIdentity, fakeSandboxId } from "../src/fake-route-source.ts";
 import type { FakeOperation } from "../src/fake-worker-link.ts";
@@ -120,7 +121,7 @@ describe("R-22: input while the incarnation changes", () => {
     const first = await rig.worker.operation(0);
     await rig.settle();
     assert.equal(paused, true);
-    await rig.clock.advance(30_000);
+    await rig.clock.advance(20_000);
     paused = false;
     rig.routes.answer = undefined;
     rig.routes.identities.set(fakeSandboxId, fakeIdentity(2n));
@@ -129,6 +130,27 @@ describe("R-22: input while the incarnation changes", () => {
     assert.deepEqual(written, ['{"x":1}']);
     const last = rig.worker.operations.at(-1) ?? assert.fail();
     assert.deepEqual(positionOf(last), { ...positionOf(first), answerOffset: 0 });
+  });
+
+  test("input that comes while the sandbox is paused waits for it, within a bound, and is then presented for the first time", async () => {
+    await using rig = await GatewayRig.start();
+    assert.ok(rig.gateway.limits.heldInputMs < continuationWaitMs, "the bridge still remembers");
+    rig.routes.answer = () => ({ kind: "not-running" });
+    const late = rig.fetch(sendInput, { method: "POST", body: "{}" });
+    await rig.routes.asked(1);
+    await rig.clock.advance(rig.gateway.limits.heldInputMs + 2000);
+    assert.deepEqual([(await late).status, (await late).headers["retry-after"]], [503, "1"]);
+    const asked = rig.routes.requests.length;
+    const sent = rig.fetch(sendInput, { method: "POST", body: "{}" });
+    await rig.routes.asked(asked + 1);
+    await rig.clock.advance(5000);
+    rig.routes.answer = undefined;
+    await rig.clock.advance(2000);
+    assert.equal((await sent).status, 200);
+    assert.deepEqual(
+      rig.worker.operations.map((operation) => positionOf(operation).answerOffset),
+      [undefined],
+    );
   });
 
   test("a stream of input goes on at an offset that the bridge can place, and no byte is missing", async () => {
@@ -143,7 +165,7 @@ describe("R-22: input while the incarnation changes", () => {
     });
     const answered = once(sent, "response");
     rig.worker.serve = (operation) => operation.proceed();
-    const whole = Buffer.alloc(3 * 1024 * 1024);
+    const whole = Buffer.alloc(6 * 1024 * 1024);
     for (let at = 0; at < whole.length; at += 4) whole.writeUInt32BE(at, at);
     const half = whole.length / 2;
     sent.write(whole.subarray(0, half));

@@ -17,6 +17,10 @@ const text = `SPACE runs untrusted code for AI agents in isolated, stateful sand
   ./space test              run every test
   ./space doctor            say what works on this host and what is missing
   ./space bench path|start  measure against baselines in the same run (--json, --quick)
+  ./space drill moves       many callers over two gateways while sandboxes move between two workers; every answer checked
+      --callers N --cycles N --sandboxes N --pace-ms N --json
+  ./space drill terminal    type into a terminal while its sandbox is paused and resumed; each byte once, in order
+      --bytes N --pauses N --json
   ./space version           versions of SPACE, its API and Node
   ./space help              this
 

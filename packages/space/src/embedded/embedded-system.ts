@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Duplex } from "node:stream";
 import { CapabilityIssuer, importSigningKey } from "@space/capability";
@@ -13,6 +13,7 @@ import {
 } from "@space/control-plane";
 import { createE2bApi, type E2bApi } from "@space/e2b-api";
 import {
+  type AuditSink,
   type Caller,
   type Clock,
   type ExecutionLimits,
@@ -34,7 +35,7 @@ import { systemClock } from "../host/system-clock.ts";
 import { systemRandom } from "../host/system-random.ts";
 import { agentVersion, checkout } from "../product.ts";
 import { type EdgeAddress, type EdgeServers, openEdgeServers } from "./edge-servers.ts";
-import { type GatewayPart, startGateway } from "./gateway-part.ts";
+import { type GatewayPart, type GatewayPartOptions, startGateway } from "./gateway-part.ts";
 import { Mesh } from "./mesh.ts";
 import { type EnrolledWorker, enrolWorkers } from "./worker-enrolment.ts";
 import { WorkerSupervisor } from "./worker-supervisor.ts";
@@ -73,6 +74,8 @@ export interface PathCounters {
   readonly requests: number;
   readonly refreshRoute: number;
   readonly repairs: number;
+  /** Streams that went on over another connection (R-22). */
+  readonly continued: number;
   /** How often the control plane was asked for a route. */
   readonly lookUps: number;
 }
@@ -101,6 +104,8 @@ export interface EmbeddedSystem {
   issuerAt(clock: Clock): Promise<CapabilityIssuer>;
   /** A connection to a worker's node-api with the gateway's own certificate. */
   dialWorker(workerId: WorkerId): Promise<Duplex>;
+  /** Another gateway beside the system's own, in this process: its own entries, keys and links. The caller closes it. */
+  openGateway(): Promise<GatewayPart>;
   counters(): PathCounters;
   /** Guests whose endpoint is on this host now. */
   guestsLeft(): number;
@@ -179,6 +184,7 @@ async function compose(
 
   const tenantId = await control.administration.ensureDefaultTenant();
   const parts: SystemParts = {
+    audit,
     options,
     directory,
     keys,
@@ -239,6 +245,7 @@ async function startControlPlane(
 }
 
 interface SystemParts {
+  readonly audit: AuditSink;
   readonly options: EmbeddedOptions;
   readonly directory: DataDirectory;
   readonly keys: InstallationKeys;
@@ -287,16 +294,28 @@ function describe(
       if (worker === undefined) throw new Error(`${workerId} is not connected`);
       return mesh.dial(workerId, worker.endpoint);
     },
+    openGateway: () => {
+      const folder = mkdtempSync(join(directory.run, "gateway-"));
+      const rootKey = keys.rootKey.publicKey;
+      return startGateway({ folder, rootKey, api: answerNothing }, { control, mesh, audit: parts.audit });
+    },
     counters: () => ({
       requests: counts.requests,
       refreshRoute: counts.refreshes,
       repairs: counts.repairs,
+      continued: counts.continued,
       lookUps: control.routes.asked,
     }),
     guestsLeft: () => enrolled.reduce((sum, _worker, index) => sum + guestSockets(directory, index + 1), 0),
     workerPids: () =>
       new Map(enrolled.flatMap(({ workerId, name }) => pairWith(workerId, supervisor.pidOf(name)))),
   };
+}
+
+/** A gateway without an API of its own. */
+function answerNothing(...[, response]: Parameters<GatewayPartOptions["api"]>): void {
+  response.statusCode = 404;
+  response.end();
 }
 
 function pairWith(workerId: WorkerId, pid: number | undefined): [WorkerId, number][] {

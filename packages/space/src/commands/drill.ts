@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import { parseArgs } from "node:util";
+import { withSystem } from "../drill/drill-system.ts";
+import { drillMoves } from "../drill/moves.ts";
+import { drillTerminal } from "../drill/terminal.ts";
+import { UsageError } from "../failure.ts";
+import { requireHost } from "../host/host-fitness.ts";
+
+/** What every drill reports besides its own figures. */
+interface DrillReport {
+  readonly drill: string;
+  readonly ok: boolean;
+}
+
+/** The numbers that a drill takes, with what they are when not given. */
+type Numbers = Readonly<Record<string, number>>;
+
+interface Drill {
+  readonly numbers: Numbers;
+  run(numbers: (name: string) => number): Promise<DrillReport>;
+}
+
+/** The drills by name: real systems under real trouble, with an exit code that says whether they held. */
+const drills: Readonly<Record<string, Drill>> = {
+  moves: {
+    numbers: { callers: 200, cycles: 100, sandboxes: 8, "pace-ms": 250 },
+    run: (number) => {
+      const options = {
+        callers: number("callers"),
+        cycles: number("cycles"),
+        sandboxes: number("sandboxes"),
+        paceMs: number("pace-ms"),
+      };
+      return withSystem(2, (system) => drillMoves(system, options));
+    },
+  },
+  terminal: {
+    numbers: { bytes: 10_000, pauses: 50 },
+    run: (number) => {
+      const options = { bytes: number("bytes"), pauses: number("pauses") };
+      return withSystem(1, (system) => drillTerminal(system, options));
+    },
+  },
+};
+
+/** `./space drill NAME [--NUMBER N]... [--json]`. Exits 0 when the drill held, 1 when not. */
+export async function drill(args: readonly string[]): Promise<number> {
+  const [name = "", ...rest] = args;
+  const found = Object.hasOwn(drills, name) ? drills[name] : undefined;
+  if (found === undefined)
+    throw new UsageError(
+      `say which drill: ${Object.keys(drills)
+        .map((known) => `./space drill ${known}`)
+        .join(", ")}`,
+    );
+  const { json, numbers } = parse(rest, found.numbers);
+  await requireHost("the drill starts real sandboxes");
+  const report = await found.run((wanted) => numbers[wanted] ?? 0);
+  process.stdout.write(json ? `${JSON.stringify(report, undefined, 1)}\n` : tell(report));
+  return report.ok ? 0 : 1;
+}
+
+/** One line for each figure. */
+function tell(report: DrillReport): string {
+  const lines = Object.entries(report).map(([name, value]) => `  ${name.padEnd(18)}${figure(value)}\n`);
+  return `${report.ok ? "held" : "DID NOT HOLD"}\n${lines.join("")}`;
+}
+
+function figure(value: unknown): string {
+  if (typeof value !== "object" || value === null) return String(value);
+  return Object.entries(value)
+    .map(([name, part]) => `${name} ${String(part)}`)
+    .join(", ");
+}
+
+/** Throws {@link UsageError}. */
+export function parse(args: readonly string[], defaults: Numbers): { json: boolean; numbers: Numbers } {
+  const options = Object.fromEntries(
+    Object.keys(defaults).map((name) => [name, { type: "string" }] as const),
+  );
+  try {
+    const { values } = parseArgs({
+      args: [...args],
+      options: { ...options, json: { type: "boolean", default: false } },
+      strict: true,
+    });
+    const given = Object.entries(values).filter(([name]) => name !== "json");
+    const numbers = Object.fromEntries(given.map(([name, text]) => [name, positive(name, String(text))]));
+    return { json: values["json"] === true, numbers: { ...defaults, ...numbers } };
+  } catch (error) {
+    if (error instanceof UsageError) throw error;
+    throw new UsageError(error instanceof Error ? error.message : String(error));
+  }
+}
+
+function positive(name: string, text: string): number {
+  if (/^[1-9][0-9]{0,6}$/.test(text)) return Number(text);
+  throw new UsageError(`--${name} needs a whole number from 1 on`);
+}

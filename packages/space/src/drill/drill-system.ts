@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { createServer, type Server } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Gateway, plainServerOptions } from "@space/gateway";
+import { type EmbeddedSystem, startEmbedded } from "../embedded/embedded-system.ts";
+
+/** A second gateway of the same installation: its own entries, its own links to the workers. */
+export interface SecondGateway {
+  readonly url: string;
+  readonly gateway: Gateway;
+  close(): void;
+}
+
+/** A whole system on a throw-away directory; everything of it is gone afterwards, also after an interrupt. */
+export async function withSystem<T>(
+  workers: number,
+  drill: (system: EmbeddedSystem) => Promise<T>,
+): Promise<T> {
+  const data = mkdtempSync(join(tmpdir(), "space-drill-"));
+  const free = { host: "127.0.0.1", port: 0 };
+  try {
+    const system = await startEmbedded({
+      data,
+      listen: free,
+      tlsListen: free,
+      domain: "space.localhost",
+      workers,
+      substrate: "namespace",
+      log: () => undefined,
+    });
+    const interrupted = (): void => void system.stop().finally(() => process.exit(130));
+    process.once("SIGINT", interrupted);
+    process.once("SIGTERM", interrupted);
+    try {
+      return await drill(system);
+    } finally {
+      process.off("SIGINT", interrupted);
+      process.off("SIGTERM", interrupted);
+      await system.stop();
+    }
+  } finally {
+    rmSync(data, { recursive: true, force: true });
+  }
+}
+
+/** Opens another gateway beside the system's own, on a port of its own. */
+export async function openSecondGateway(system: EmbeddedSystem): Promise<SecondGateway> {
+  const part = await system.openGateway();
+  const server = createServer(plainServerOptions(part.gateway.limits));
+  part.gateway.attach(server);
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    url: `http://127.0.0.1:${portOf(server)}`,
+    gateway: part.gateway,
+    close() {
+      part.close();
+      server.close();
+      server.closeAllConnections();
+    },
+  };
+}
+
+function portOf(server: Server): number {
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new TypeError("the server does not listen");
+  return address.port;
+}

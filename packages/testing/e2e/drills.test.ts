@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+// The drills of `./space drill`, smaller: real gateways, workers, guests, and E2B's own client.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { drillMoves, drillTerminal } from "@space/space";
+import { type EmbeddedRig, startRig } from "../src/embedded-rig.ts";
+import { hostResources, leftBehind } from "../src/host-resources.ts";
+
+const skip = process.getuid?.() === 0 ? false : "sandboxes need root";
+const resourcesBefore = hostResources();
+let rig: EmbeddedRig;
+
+before(async () => {
+  if (skip === false) rig = await startRig({ workers: 2 });
+});
+
+after(async () => {
+  if (skip !== false) return;
+  await rig.end();
+  assert.deepEqual(leftBehind(resourcesBefore, hostResources()), {});
+});
+
+test("R-13, R-24: callers of two gateways get nothing wrong while sandboxes move between two workers", {
+  skip,
+}, async () => {
+  const report = await drillMoves(rig.system, { callers: 40, cycles: 12, sandboxes: 4, paceMs: 50 });
+  assert.deepEqual(
+    [report.moved, report.wrongAnswers, report.errorKinds, report.ok],
+    [12, [], {}, true],
+    JSON.stringify(report),
+  );
+  assert.ok(report.repairs > 0, "stale routes were presented, and repaired");
+});
+
+test("R-22: what is typed into a terminal across pauses arrives once and in order, and so does what it shows", {
+  skip,
+}, async () => {
+  const report = await drillTerminal(rig.system, { bytes: 1000, pauses: 5 });
+  assert.deepEqual(
+    [report.kept, report.readAsTyped, report.shownAsTyped, report.ok],
+    [5, true, true, true],
+    JSON.stringify(report),
+  );
+  assert.ok(report.typedIntoPauses > 0 && report.continuedStreams >= 5, JSON.stringify(report));
+});
