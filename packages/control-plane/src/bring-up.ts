@@ -42,11 +42,11 @@ export async function bringUp(parts: ControlParts, plan: BringUp): Promise<Sandb
     throw end.kind === "killed" ? notFound(record.sandboxId) : workerFailure(cause, "start");
   }
   if (outcome.kind !== "won") {
-    await parts.orders.enqueue([retire(record)]);
+    await parts.feeds.enqueue([retire(record)]);
     throw notFound(record.sandboxId);
   }
   recordState(parts, outcome.record);
-  void parts.orders.deliver(outcome.effects);
+  void parts.feeds.deliver(outcome.effects);
   return outcome.record;
 }
 
@@ -54,7 +54,7 @@ async function start(parts: ControlParts, plan: BringUp): Promise<PublishedCerti
   const { record, worker, from } = plan;
   const { identity } = record.execution;
   // An order of an earlier generation that reached this worker later would meet the new one.
-  if (record.generation > 1n && !(await parts.orders.flush(worker.workerId, record.sandboxId))) {
+  if (record.generation > 1n && !(await parts.feeds.flush(worker.workerId, record.sandboxId))) {
     throw new SpaceError("worker/unreachable", { workerId: worker.workerId });
   }
   const { publicKey } = await worker.control.activate({
@@ -70,7 +70,7 @@ async function start(parts: ControlParts, plan: BringUp): Promise<PublishedCerti
     previous: record.certificateHead,
     restoredFrom: from?.digest ?? null,
   });
-  await worker.control.install(certificate.token);
+  await parts.feeds.install(worker.workerId, certificate.token);
   return certificate;
 }
 
@@ -112,12 +112,12 @@ export async function giveUp(parts: ControlParts, record: SandboxRecord, reason:
     });
     if (outcome.kind === "won") {
       recordState(parts, outcome.record);
-      void parts.orders.deliver(outcome.effects);
+      void parts.feeds.deliver(outcome.effects);
       return { kind: "given-up" };
     }
     const latest = await parts.sandboxes.read(record.sandboxId);
     if (latest !== undefined && serves(latest, record)) return { kind: "published", record: latest };
-    await parts.orders.enqueue(effects);
+    await parts.feeds.enqueue(effects);
     return { kind: "killed" };
   } catch (error) {
     leave(parts, record.sandboxId, "give up", error);

@@ -3,7 +3,9 @@
 
 import type { Clock, KeyBundleReceiver, StoredKeyBundle, WorkerHandle } from "@space/model";
 import type { ConnectedWorkers } from "./connected-workers.ts";
+import type { Leases } from "./leases.ts";
 import type { ControlLimits } from "./limits.ts";
+import type { ReceiverFeeds } from "./receiver-feeds.ts";
 import { within } from "./transitions.ts";
 
 export type ReceiverKind = "gateway" | "worker";
@@ -19,8 +21,10 @@ export interface BundleReceivers {
 
 export interface ReceiverPorts {
   readonly workers: ConnectedWorkers;
+  readonly leases: Leases;
+  readonly feeds: ReceiverFeeds;
   readonly clock: Clock;
-  readonly limits: Pick<ControlLimits, "confirmMs" | "receiverTermMs">;
+  readonly limits: Pick<ControlLimits, "confirmMs">;
 }
 
 /** The gateways that were attached, and the workers that are connected or were until just now. */
@@ -49,9 +53,14 @@ export class ConnectedReceivers implements BundleReceivers {
     while (held < newest().version) {
       const { version, token } = newest();
       await receiver.replaceKeys(token);
+      await this.#note(receiver, version);
       held = version;
     }
-    this.#held.set(receiver, held);
+  }
+
+  async #note(receiver: KeyBundleReceiver, version: number): Promise<void> {
+    this.#held.set(receiver, version);
+    await this.#ports.feeds.noteBundle(receiver, version);
   }
 
   async deliver(kind: ReceiverKind, bundle: StoredKeyBundle): Promise<boolean> {
@@ -66,7 +75,7 @@ export class ConnectedReceivers implements BundleReceivers {
     try {
       const taken = receiver.replaceKeys(token).then(() => true as const);
       if ((await within(clock, limits.confirmMs, taken)) === undefined) return false;
-      this.#held.set(receiver, version);
+      await this.#note(receiver, version);
       return true;
     } catch {
       return false; // offered again at the next round, or its lease runs out
@@ -75,8 +84,8 @@ export class ConnectedReceivers implements BundleReceivers {
 
   /** one that is away may go on serving by what it knows, until its lease has run out. */
   #isOneAway(): boolean {
-    const { workers, limits } = this.#ports;
-    return workers.away(limits.receiverTermMs).length > 0;
+    const { workers, leases } = this.#ports;
+    return leases.leased().some((workerId) => workers.find(workerId) === undefined);
   }
 }
 

@@ -7,6 +7,7 @@ import {
   type Clock,
   isSpaceError,
   parseWorkerId,
+  type ReceiverFeed,
   type SandboxStore,
   type WorkerControl,
   type WorkerHandle,
@@ -16,12 +17,13 @@ import { ConnectedWorkers } from "./connected-workers.ts";
 import { Placements } from "./placements.ts";
 
 const idOf = (letter: string): WorkerId => parseWorkerId(`wrk_${letter.repeat(16)}`);
+const feed: ReceiverFeed = { tell: async () => undefined };
 const control = {} as WorkerControl; // cast: no command is given here
 
 function handleOf(letter: string, capacity = 4): WorkerHandle {
   const endpoint = { host: `${letter}.test`, port: 1 };
   const keys = { replaceKeys: () => Promise.resolve() };
-  return { workerId: idOf(letter), control, keys, endpoint, capacity, substrate: "namespace" };
+  return { workerId: idOf(letter), control, feed, keys, endpoint, capacity, substrate: "namespace" };
 }
 
 function clockAt(): Clock & { nowMs: number } {

@@ -40,13 +40,6 @@ export class ConnectedWorkers implements WorkerDirectory {
     return this.#clock.monotonicMs() - (known?.sinceMs ?? this.#startedMs);
   }
 
-  /** Those that were here, are not now, and went less than so long ago. */
-  away(withinMs: number): readonly WorkerId[] {
-    return [...this.#known].flatMap(([workerId, { handle }]) =>
-      handle === undefined && this.awayMs(workerId) < withinMs ? [workerId] : [],
-    );
-  }
-
   /** The newest link of a worker is the one that counts. */
   add(handle: WorkerHandle): void {
     const { workerId, endpoint } = handle;

@@ -5,6 +5,7 @@ import type { Duplex } from "node:stream";
 import type { ChainExport } from "@space/capability";
 import type {
   KeyBundleReceiver,
+  ReceiverFeed,
   RouteSource,
   SandboxId,
   SandboxService,
@@ -21,9 +22,11 @@ import { ConnectedWorkers } from "./connected-workers.ts";
 import { exportChain } from "./export-chain.ts";
 import { KeyAdministration } from "./key-administration.ts";
 import { KeyRotation } from "./key-rotation.ts";
+import { Leases } from "./leases.ts";
 import { type ControlLimits, defaultControlLimits } from "./limits.ts";
 import type { ControlParts, ControlPlanePorts } from "./parts.ts";
 import { Placements } from "./placements.ts";
+import { ReceiverFeeds } from "./receiver-feeds.ts";
 import { recoverAll } from "./recovery.ts";
 import { RouteResolver } from "./route-resolver.ts";
 import { SandboxOperations } from "./sandbox-operations.ts";
@@ -33,7 +36,6 @@ import { SigningKeys } from "./signing-keys.ts";
 import { Transitions } from "./transitions.ts";
 import { Upkeep } from "./upkeep.ts";
 import { AcceptedWorker, WorkerLinks } from "./worker-links.ts";
-import { WorkerOrders } from "./worker-orders.ts";
 
 export interface ControlPlaneOptions {
   /** Names the installation in what it signs. */
@@ -66,7 +68,7 @@ export interface ControlPlane {
   /** Serves a worker's link until it ends. `workerId` is the one that the peer's TLS certificate names. */
   accept(socket: Duplex, workerId: WorkerId): void;
   /** As {@link accept}, without a socket. */
-  attach(workerId: WorkerId, commands: WorkerControl & KeyBundleReceiver): AttachedWorker;
+  attach(workerId: WorkerId, commands: WorkerControl & ReceiverFeed): AttachedWorker;
   /** The workers that have said hello. */
   workers(): readonly WorkerHandle[];
   /** Stops serving, then leaves nothing at the workers: pauses what runs, files only; what cannot be paused by then is lost and says so. */
@@ -92,25 +94,29 @@ export async function openControlPlane(
 
 async function gatherParts(options: ControlPlaneOptions, ports: ControlPlanePorts): Promise<ControlParts> {
   const limits = { ...defaultControlLimits, ...options.limits };
-  const { clock, random, sandboxes, audit } = ports;
+  const { clock, random, sandboxes, receiverStore: receivers, audit } = ports;
   const { rootKey: root, privateKeys: vault, signingKeys: store } = ports;
   const keys = await SigningKeys.open({ root, vault, store, clock, audit });
   const signer = new Signer({ issuer: options.issuer, keys, clock, random });
   const workers = new ConnectedWorkers(clock);
-  const receivers = new ConnectedReceivers({ workers, clock, limits });
+  const feeds = await ReceiverFeeds.open({ sandboxes, receivers, signer, clock, audit, limits });
+  const leases = await Leases.open({ receivers, sandboxes, feeds, signer, clock, audit, limits });
+  const bundles = new ConnectedReceivers({ workers, leases, feeds, clock, limits });
+  const rotation = new KeyRotation({ keys, receivers: bundles, clock, audit, limits });
   return {
     ...ports,
     owner: Buffer.from(random.bytes(12)).toString("hex"),
     limits,
     keys,
     signer,
-    receivers,
-    rotation: new KeyRotation({ keys, receivers, clock, audit, limits }),
+    receivers: bundles,
+    rotation,
     tokens: new AccessTokens(options.tokenSecret),
     workers,
     placements: new Placements(workers, sandboxes),
     transitions: new Transitions(),
-    orders: new WorkerOrders({ sandboxes, workers, signer, clock, audit, limits }),
+    feeds,
+    leases,
   };
 }
 
@@ -150,9 +156,10 @@ class OpenControlPlane implements ControlPlane {
     this.#links.accept(socket, workerId);
   }
 
-  attach(workerId: WorkerId, commands: WorkerControl & KeyBundleReceiver): AttachedWorker {
+  attach(workerId: WorkerId, commands: WorkerControl & ReceiverFeed): AttachedWorker {
     const presence = new AcceptedWorker(this.#parts, workerId, () => presence.gone());
-    presence.begin(commands, async () => undefined);
+    const feed: ReceiverFeed = { tell: (item) => commands.tell(item) }; // one of its own, as each link has
+    presence.begin({ control: commands, feed }, async () => undefined);
     return { presence, detach: () => presence.gone() };
   }
 
@@ -170,7 +177,7 @@ class OpenControlPlane implements ControlPlane {
     this.service.refuseFromNowOn();
     await this.#upkeep.stop();
     await this.#parts.transitions.idle();
-    await this.#parts.orders.idle();
+    await this.#parts.feeds.idle();
     await this.#parts.rotation.idle();
     this.#links.close();
   }

@@ -58,7 +58,7 @@ async function finish(parts: ControlParts, { claimed, effects, before }: Killing
   const { clock, limits } = parts;
   // A start that is under way finds the tombstone and tears itself down; a worker that is asked before that answers first.
   if (before !== undefined && before.kind !== "kill") await within(clock, limits.confirmMs, before.end);
-  await within(clock, limits.confirmMs, parts.orders.deliver(effects));
+  await within(clock, limits.confirmMs, parts.feeds.deliver(effects));
   await finishKill(parts, claimed);
 }
 

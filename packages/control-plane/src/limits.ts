@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-import type { ExecutionLimits } from "@space/model";
+import { defaultLeaseSeconds, type ExecutionLimits } from "@space/model";
 
 /** Every bound of the control plane. Commands to workers have their own deadlines, in `wire`. */
 export interface ControlLimits {
@@ -21,10 +21,18 @@ export interface ControlLimits {
   readonly awayMs: number;
   /** R-25: how long a caller's check counts. */
   readonly authorisedMs: number;
+  /** R-16: the term of a worker's lease; whole seconds, 15 to 120. */
+  readonly leaseMs: number;
+  /** How long a request for a lease waits for what the worker has not acknowledged yet. */
+  readonly leaseWaitMs: number;
+  /** When a worker whose lease was withheld asks again. */
+  readonly leaseRetryMs: number;
   /** A worker that does not answer a ping for so long is cut off. */
   readonly silenceMs: number;
   readonly reaperTickMs: number;
   readonly orderTickMs: number;
+  /** How often it is looked whether a worker's lease has run out. */
+  readonly leaseTickMs: number;
   readonly recoveryTickMs: number;
   readonly purgeTickMs: number;
   /** Sandboxes of one tick, of each kind of upkeep. */
@@ -58,9 +66,13 @@ export const defaultControlLimits: ControlLimits = {
   claimMs: 900_000,
   awayMs: 60_000,
   authorisedMs: 60_000,
+  leaseMs: defaultLeaseSeconds * 1000,
+  leaseWaitMs: 5000,
+  leaseRetryMs: 500,
   silenceMs: 15_000,
   reaperTickMs: 250,
   orderTickMs: 1000,
+  leaseTickMs: 1000,
   recoveryTickMs: 2000,
   purgeTickMs: 60_000,
   batch: 200,

@@ -20,6 +20,6 @@ export async function loseSandbox(
   });
   if (outcome.kind !== "won") return false;
   recordState(parts, outcome.record);
-  void parts.orders.deliver(outcome.effects);
+  void parts.feeds.deliver(outcome.effects);
   return true;
 }

@@ -3,11 +3,12 @@
 
 import type {
   AuditSink,
+  BootClock,
   Claim,
-  Clock,
   InstallationStore,
   PrivateKeyVault,
   Random,
+  ReceiverStore,
   RootKey,
   SandboxId,
   SandboxRecord,
@@ -19,12 +20,13 @@ import type { ConnectedReceivers } from "./bundle-receivers.ts";
 import type { ConnectedWorkers } from "./connected-workers.ts";
 import { codeOf } from "./failures.ts";
 import type { KeyRotation } from "./key-rotation.ts";
+import type { Leases } from "./leases.ts";
 import type { ControlLimits } from "./limits.ts";
 import type { Placements } from "./placements.ts";
+import type { ReceiverFeeds } from "./receiver-feeds.ts";
 import type { Signer } from "./signer.ts";
 import type { SigningKeys } from "./signing-keys.ts";
 import type { Transitions } from "./transitions.ts";
-import type { WorkerOrders } from "./worker-orders.ts";
 
 /** What the control plane needs from outside. */
 export interface ControlPlanePorts {
@@ -34,7 +36,8 @@ export interface ControlPlanePorts {
   readonly privateKeys: PrivateKeyVault;
   /** kept apart, and asked only where a bundle is to be signed. */
   readonly rootKey: RootKey;
-  readonly clock: Clock;
+  readonly receiverStore: ReceiverStore;
+  readonly clock: BootClock;
   readonly random: Random;
   readonly audit: AuditSink;
 }
@@ -52,7 +55,8 @@ export interface ControlParts extends ControlPlanePorts {
   readonly workers: ConnectedWorkers;
   readonly placements: Placements;
   readonly transitions: Transitions;
-  readonly orders: WorkerOrders;
+  readonly feeds: ReceiverFeeds;
+  readonly leases: Leases;
 }
 
 /** A claim of this process from now on. */

@@ -123,6 +123,6 @@ async function commit(
   if (outcome.kind !== "won") throw notFound(claimed.sandboxId); // killed: its own order retires
   recordState(parts, outcome.record);
   // Whatever the worker answers, or not: this generation never runs again.
-  await within(parts.clock, parts.limits.confirmMs, parts.orders.deliver(outcome.effects));
+  await within(parts.clock, parts.limits.confirmMs, parts.feeds.deliver(outcome.effects));
   return outcome.record;
 }

@@ -43,7 +43,6 @@ export async function reconcileWorker(
   for (const frozen of inventory.frozen) {
     if (await endForgotten(parts, reconciling.worker, frozen)) ended += 1;
   }
-  await parts.orders.deliverDue(reconciling.worker.workerId);
   return { lost, ended };
 }
 
@@ -121,8 +120,8 @@ async function endForgotten(
   const { workerId } = worker;
   const record = await parts.sandboxes.read(sandboxId);
   const isDead = record === undefined || record.state === "killed" || record.state === "failed";
-  // The command names no manifest, so it is not given while anything frozen there is wanted (incident 1).
-  if (!isDead && record.snapshot?.frozenOn === workerId) return false;
+  const isWanted = record?.snapshot?.frozenOn === workerId && record.snapshot.digest === manifest;
+  if (!isDead && isWanted) return false;
   await order(parts, worker, record, { kind: "discard", sandboxId, workerId, manifest });
   return true;
 }
@@ -130,14 +129,18 @@ async function endForgotten(
 /** Of a sandbox that the store does not know there is no row to write the order to: it is given at every hello. */
 async function order(
   parts: ControlParts,
-  { control }: WorkerHandle,
+  { workerId }: WorkerHandle,
   record: SandboxRecord | undefined,
   effect: SideEffect,
 ): Promise<void> {
   if (record !== undefined) {
-    await parts.sandboxes.enqueue([effect]); // replaces one that is on its way; delivered with the others
+    await parts.feeds.enqueue([effect]); // replaces one that is on its way
     return;
   }
-  if (effect.kind === "retire") await control.retire(parts.signer.retirement(effect.identity), null);
-  else await control.discard(effect.sandboxId);
+  await parts.feeds.tell(
+    workerId,
+    effect.kind === "retire"
+      ? { kind: "retire", retirement: parts.signer.retirement(effect.identity), keepFrozen: null }
+      : { kind: "discard", sandboxId: effect.sandboxId, manifest: effect.manifest },
+  );
 }

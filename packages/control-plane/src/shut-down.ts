@@ -34,7 +34,7 @@ export async function shutDownSandboxes(parts: ControlParts, deadlineMs: number)
   await Promise.all(Array.from({ length: limits.atOnce }, worker));
   const discarded = await discardFrozen(parts);
   const lost = await loseRest(parts);
-  await within(clock, limits.confirmMs, parts.orders.idle());
+  await within(clock, limits.confirmMs, parts.feeds.idle());
   return { paused, lost, discarded };
 }
 
@@ -58,7 +58,7 @@ async function discardFrozen(parts: ControlParts): Promise<number> {
       effects: [{ kind: "discard", sandboxId, workerId, manifest: snapshot.digest }],
     });
     if (outcome.kind !== "won") continue;
-    void parts.orders.deliver(outcome.effects);
+    void parts.feeds.deliver(outcome.effects);
     discarded += 1;
   }
   return discarded;

@@ -8,6 +8,7 @@ import {
   countersignManifest,
   signCertificate,
   signChainHead,
+  signLease,
   signRetirement,
 } from "@space/capability";
 import {
@@ -15,6 +16,7 @@ import {
   type Clock,
   type Digest,
   type ExecutionIdentity,
+  type LeaseGrant,
   type PublishedCertificate,
   type Random,
   type SandboxRecord,
@@ -74,6 +76,11 @@ export class Signer {
   /** */
   retirement(identity: ExecutionIdentity): string {
     return signRetirement(this.#options.keys.current, { identity, issuedAtSeconds: this.#nowSeconds() });
+  }
+
+  /** of a lease that is durable. */
+  lease(grant: Omit<LeaseGrant, "issuedAtSeconds">): string {
+    return signLease(this.#options.keys.current, { ...grant, issuedAtSeconds: this.#nowSeconds() });
   }
 
   /** Of a manifest whose inner signature has been verified. */

@@ -2,6 +2,7 @@
 // Copyright 2026 The SPACE authors
 
 import { codeOf } from "./failures.ts";
+import { loseUnleased } from "./lose-unleased.ts";
 import type { ControlParts } from "./parts.ts";
 import { recoverAbandoned } from "./recovery.ts";
 import { TtlReaper } from "./ttl-reaper.ts";
@@ -19,11 +20,12 @@ export class Upkeep {
   }
 
   start(): void {
-    const { limits, sandboxes, clock, orders, workers, rotation } = this.#parts;
+    const { limits, sandboxes, clock, feeds, workers, rotation } = this.#parts;
     this.#every("end of life", limits.reaperTickMs, () => this.#reaper.tick());
     this.#every("orders", limits.orderTickMs, async () => {
-      await Promise.all(workers.all().map(({ workerId }) => orders.deliverDue(workerId)));
+      await Promise.all(workers.all().map(({ workerId }) => feeds.deliverDue(workerId)));
     });
+    this.#every("leases", limits.leaseTickMs, () => loseUnleased(this.#parts));
     this.#every("recovery", limits.recoveryTickMs, () => recoverAbandoned(this.#parts));
     this.#every("signing keys", limits.keyTickMs, () => rotation.step());
     this.#every("purge", limits.purgeTickMs, async () => {

@@ -3,7 +3,10 @@
 
 import type { Duplex } from "node:stream";
 import {
-  type KeyBundleReceiver,
+  isSpaceError,
+  type LeaseAnswer,
+  type LeaseRequest,
+  type ReceiverFeed,
   type SandboxRecord,
   SpaceError,
   type WorkerControl,
@@ -18,19 +21,26 @@ import {
   decodeJson,
   FrameLink,
   type LinkStream,
+  receiverFeedOver,
   rpcMethod,
   type StreamHandlers,
   serveRpc,
   workerControlClient,
   workerPresenceHandlers,
 } from "@space/wire";
+import { compareRecords } from "./compare-records.ts";
 import { codeOf } from "./failures.ts";
 import type { ControlParts } from "./parts.ts";
 import { reconcileWorker } from "./reconcile-worker.ts";
+import { recoverAbandoned } from "./recovery.ts";
 import { takeReport } from "./take-report.ts";
 import { within } from "./transitions.ts";
 
-type Commands = WorkerControl & KeyBundleReceiver;
+/** A worker's ends of one link. */
+interface Commands {
+  readonly control: WorkerControl;
+  readonly feed: ReceiverFeed;
+}
 
 /** The links of workers to this control plane. TLS has proved who each is; what a worker says must agree with that. */
 export class WorkerLinks {
@@ -57,7 +67,8 @@ export class WorkerLinks {
       },
     });
     this.#links.add(link);
-    presence.begin(workerControlClient(link, this.#parts.clock, workerId), () => link.ping());
+    const control = workerControlClient(link, this.#parts.clock, workerId);
+    presence.begin({ control, feed: receiverFeedOver(link) }, () => link.ping());
   }
 
   close(): void {
@@ -85,15 +96,28 @@ function readCommand(head: Buffer): unknown {
   }
 }
 
-/** One worker behind one link: says hello once, is reconciled, and is then in the directory until the link ends. */
+/** What a hello and the store said of each other. */
+interface Agreement {
+  readonly running: number;
+  readonly ended: number;
+  readonly lost: number;
+}
+
+/**
+ * One worker behind one link: says hello once, is told what it has not acknowledged, is reconciled, gets a lease, and is
+ * then in the directory until the link ends.
+ */
 export class AcceptedWorker implements WorkerPresence {
   readonly #parts: ControlParts;
   readonly #workerId: WorkerId;
   readonly #cutOff: () => void;
   #commands: Commands | undefined;
   #handle: WorkerHandle | undefined;
+  /** Resolves when both sides agree on what runs. */
+  readonly #joined = Promise.withResolvers<Agreement>();
   #cancelWatch: () => void = () => undefined;
   #isGone = false;
+  #isIn = false;
 
   constructor(parts: ControlParts, workerId: WorkerId, cutOff: () => void) {
     this.#parts = parts;
@@ -111,12 +135,14 @@ export class AcceptedWorker implements WorkerPresence {
     const commands = this.#commands;
     if (hello.workerId !== this.#workerId) throw this.#refuse("another worker's id"); // TLS says who it is
     if (commands === undefined || this.#handle !== undefined) throw this.#refuse("a second hello");
+    this.#refuseOlderStore(hello);
     const believed = await this.#parts.sandboxes.onWorker(this.#workerId);
     const { workerId, endpoint, capacity, substrate } = hello;
-    const handle = { workerId, endpoint, capacity, substrate, control: commands, keys: commands };
+    const keys = this.#parts.feeds.keysOver(this.#workerId, commands.feed);
+    const handle = { workerId, endpoint, capacity, substrate, ...commands, keys };
     this.#handle = handle;
     // The worker takes the welcome before any command: so the commands begin after it.
-    setImmediate(() => void this.#join({ handle, commands, hello, believed }));
+    setImmediate(() => void this.#join({ handle, hello, believed }));
     const { version, token } = this.#parts.rotation.bundleForWorkers;
     return { bundle: hello.bundleVersion < version ? token : null };
   }
@@ -127,10 +153,46 @@ export class AcceptedWorker implements WorkerPresence {
     await takeReport(this.#parts, report);
   }
 
+  /** once both sides agree on what runs; until then it is withheld. */
+  async renew(request: LeaseRequest): Promise<LeaseAnswer> {
+    const { parts, workerId, handle } = {
+      parts: this.#parts,
+      workerId: this.#workerId,
+      handle: this.#handle,
+    };
+    const { clock, limits, leases, audit } = parts;
+    const agreement = await within(clock, limits.leaseWaitMs, this.#joined.promise);
+    if (handle === undefined || agreement === undefined)
+      return { kind: "withheld", retryMs: limits.leaseRetryMs };
+    try {
+      await compareRecords(parts, handle, request.records);
+    } catch (error) {
+      if (!isSpaceError(error)) throw error; // tried again with the next request
+      audit.record("upkeep/failed", { task: "compare records", sandboxId: null, code: codeOf(error) });
+    }
+    const answer = await leases.renew(workerId, request, parts.rotation.bundleForWorkers.version);
+    if (answer.kind === "granted") this.#enter(handle, agreement);
+    return answer;
+  }
+
+  /** given work only once it has a lease. */
+  #enter(handle: WorkerHandle, agreement: Agreement): void {
+    const { workers, audit } = this.#parts;
+    if (this.#isGone || this.#isIn) return;
+    this.#isIn = true;
+    workers.add(handle);
+    audit.record("worker/connected", { workerId: this.#workerId, ...agreement });
+    // A pause that nobody drives could not be ended while the worker might not serve.
+    recoverAbandoned(this.#parts).catch((error: unknown) => {
+      audit.record("upkeep/failed", { task: "recovery", sandboxId: null, code: codeOf(error) });
+    });
+  }
+
   /** The link has ended. What runs there goes on; a daemon that comes back says hello again. */
   gone(): void {
     this.#isGone = true;
     this.#cancelWatch();
+    if (this.#commands !== undefined) this.#parts.feeds.detachIfStillAt(this.#workerId, this.#commands.feed);
     if (this.#handle !== undefined && this.#parts.workers.removeIfStillAt(this.#handle)) {
       this.#parts.audit.record("worker/disconnected", { workerId: this.#workerId });
     }
@@ -138,20 +200,17 @@ export class AcceptedWorker implements WorkerPresence {
 
   async #join(joining: {
     readonly handle: WorkerHandle;
-    readonly commands: Commands;
     readonly hello: WorkerHello;
     readonly believed: readonly SandboxRecord[];
   }): Promise<void> {
-    const { handle, commands, hello, believed } = joining;
+    const { handle, hello, believed } = joining;
     const { parts, workerId } = { parts: this.#parts, workerId: this.#workerId };
     try {
       // it can verify what it is told from here on.
-      await parts.receivers.bringUpToDate(commands, () => parts.rotation.bundleForWorkers);
-      if (this.#isGone) return;
-      parts.workers.add(handle);
-      const { inventory } = hello;
-      const found = await reconcileWorker(parts, { worker: handle, inventory, believed });
-      parts.audit.record("worker/connected", { workerId, running: inventory.installed.length, ...found });
+      await parts.receivers.bringUpToDate(handle.keys, () => parts.rotation.bundleForWorkers);
+      await parts.feeds.attach(workerId, handle.feed);
+      const found = await reconcileWorker(parts, { worker: handle, inventory: hello.inventory, believed });
+      this.#joined.resolve({ running: hello.inventory.installed.length, ...found });
     } catch (error) {
       parts.audit.record("worker/refused", { workerId, problem: codeOf(error) });
       this.#cutOff(); // it dials again, and everything above is repeated
@@ -183,6 +242,13 @@ export class AcceptedWorker implements WorkerPresence {
     } catch {
       this.#cutOff(); // the link has ended already, or is of no use
     }
+  }
+
+  /** what it has acknowledged it has applied. One that knows of less is an older copy of itself. */
+  #refuseOlderStore({ feedPosition, bundleVersion }: WorkerHello): void {
+    const acknowledged = this.#parts.feeds.acknowledged(this.#workerId);
+    if (feedPosition < acknowledged.position || bundleVersion < acknowledged.bundleVersion)
+      throw this.#refuse("its store is older than it was: enrol anew");
   }
 
   #refuse(problem: string): SpaceError {

@@ -64,6 +64,8 @@ export interface ErrorDetails {
   "route/refused": { readonly sandboxId: string };
   "worker/unreachable": { readonly workerId: string };
   "worker/none-free": Record<never, never>;
+  /** it has no lease now, so it neither starts nor serves anything. */
+  "worker/fenced": { readonly workerId: string };
   "worker/busy": { readonly sandboxId: string; readonly limit: number };
   "endpoint/mismatch": { readonly problem: string };
   "endpoint/unverifiable": { readonly problem: string };
@@ -117,6 +119,7 @@ const kinds = {
   "route/refused": "denied",
   "worker/unreachable": "unavailable",
   "worker/none-free": "unavailable",
+  "worker/fenced": "unavailable",
   "worker/busy": "unavailable",
   "endpoint/mismatch": "unavailable",
   "endpoint/unverifiable": "unavailable",

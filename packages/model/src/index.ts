@@ -9,6 +9,7 @@ export {
   type PortProtocol,
   portProtocols,
 } from "./access.ts";
+export { applyFeedEntry } from "./apply-feed-entry.ts";
 export { type Brand, unreachable } from "./brand.ts";
 export {
   type Caller,
@@ -74,6 +75,7 @@ export {
   type LeaseGrant,
   type LeaseRequest,
   leaseMarginMs,
+  leaseNonceBytes,
   longestLeaseSeconds,
   shortestLeaseSeconds,
 } from "./lease.ts";
@@ -165,6 +167,7 @@ export type {
   ActivateAnswer,
   ActivateRequest,
   KeyBundleReceiver,
+  RecordReceiver,
   SnapshotAnswer,
   WorkerControl,
   WorkerDirectory,

@@ -5,7 +5,7 @@ import type { Digest, WorkerId } from "./ids.ts";
 
 /** R-16: what a worker asks for, and names in what it then counts: the moment at which it *sent* this. */
 export interface LeaseRequest {
-  /** 16 random bytes, base64url: the grant repeats it, so that no grant is counted from another request's moment. */
+  /** {@link leaseNonceBytes} random bytes, base64url: the grant repeats it, so that no grant is counted from another request's moment. */
   readonly nonce: string;
   /** Digest of the worker's record set, see `recordSetDigest`: how both sides notice that they disagree. */
   readonly records: Digest;
@@ -26,6 +26,8 @@ export type LeaseAnswer =
   | { readonly kind: "granted" }
   /** R-16: a retirement or a key bundle is unacknowledged, or this receiver may not serve at all. Worth asking again after that time. */
   | { readonly kind: "withheld"; readonly retryMs: number };
+
+export const leaseNonceBytes = 16;
 
 /** R-16: the bounds of a lease's term, and what is waited beyond it for the drift of two clocks. */
 export const shortestLeaseSeconds = 15;

@@ -28,6 +28,8 @@ export type RefreshReason =
   | "not-installed"
   /** Installed, but a pause has begun: nothing is admitted until it is decided. */
   | "pausing"
+  /** installed, but this worker has no lease now. */
+  | "no-lease"
   /** Installed, but its runtime process has ended by itself. */
   | "execution-gone";
 

@@ -11,5 +11,5 @@ export {
   signalProcess,
   stillRuns,
 } from "./process-evidence.ts";
-export { type PeerCredentials, socketCredentials } from "./system-calls.ts";
+export { bootTimeNanoseconds, type PeerCredentials, socketCredentials } from "./system-calls.ts";
 export { listeningInode, pathInode, peerCredentials } from "./unix-peer.ts";

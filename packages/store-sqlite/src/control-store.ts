@@ -3,10 +3,11 @@
 
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import type { Clock, InstallationStore, SandboxStore, SigningKeyStore } from "@space/model";
+import type { Clock, InstallationStore, ReceiverStore, SandboxStore, SigningKeyStore } from "@space/model";
 import { Database } from "./database.ts";
 import { controlPlaneSchema, migrate } from "./migrations.ts";
 import { SqliteInstallationStore } from "./sqlite-installation-store.ts";
+import { SqliteReceiverStore } from "./sqlite-receiver-store.ts";
 import { SqliteSandboxStore } from "./sqlite-sandbox-store.ts";
 import { SqliteSigningKeyStore } from "./sqlite-signing-key-store.ts";
 
@@ -14,6 +15,7 @@ export interface ControlStore {
   readonly sandboxes: SandboxStore;
   readonly installation: InstallationStore;
   readonly signingKeys: SigningKeyStore;
+  readonly receiverStore: ReceiverStore;
   /** Writes what is asked for already, and gives the file up. */
   close(): void;
 }
@@ -35,6 +37,7 @@ export function openControlStore(directory: string, clock: Clock): ControlStore 
     sandboxes: new SqliteSandboxStore(database, clock),
     installation: new SqliteInstallationStore(database),
     signingKeys: new SqliteSigningKeyStore(database),
+    receiverStore: new SqliteReceiverStore(database),
     close: () => database.close(),
   };
 }

@@ -16,7 +16,7 @@ import {
 import type { Statements } from "./database.ts";
 import { integer, type Row, text } from "./row.ts";
 
-/** A newer order about the same subject replaces the older one, under a new id: see {@link settleEffect}. */
+/** A newer order about the same subject replaces the older one, under a new id. */
 const insertEffect = `
   INSERT OR REPLACE INTO outbox (worker_id, sandbox_id, subject, effect)
   VALUES (:workerId, :sandboxId, :subject, :effect) RETURNING id`;
@@ -37,12 +37,12 @@ export function writeEffects(
 
 /** In the order in which they were written. */
 export function pendingEffects(statements: Statements, query: PendingQuery): readonly PendingSideEffect[] {
-  const { workerId, sandboxId = null, dueMs = null, limit } = query;
+  const { workerId, sandboxId = null, dueMs = null, afterId = 0, limit } = query;
   const rows = statements.all(
     `SELECT id, effect, attempts, not_before_ms FROM outbox WHERE worker_id = :workerId
-      AND (:sandboxId IS NULL OR sandbox_id = :sandboxId) AND (:dueMs IS NULL OR not_before_ms <= :dueMs)
+      AND (:sandboxId IS NULL OR sandbox_id = :sandboxId) AND (:dueMs IS NULL OR not_before_ms <= :dueMs) AND id > :afterId
       ORDER BY id LIMIT :limit`,
-    { workerId, sandboxId, dueMs, limit },
+    { workerId, sandboxId, dueMs, afterId, limit },
   );
   return rows.map((row) => ({
     id: integer(row, "id"),
@@ -50,11 +50,6 @@ export function pendingEffects(statements: Statements, query: PendingQuery): rea
     attempts: integer(row, "attempts"),
     notBeforeMs: integer(row, "not_before_ms"),
   }));
-}
-
-/** By id, so that an order that was replaced meanwhile stays. */
-export function settleEffect(statements: Statements, id: number): void {
-  statements.run("DELETE FROM outbox WHERE id = :id", { id });
 }
 
 export function postponeEffect(statements: Statements, id: number, notBeforeMs: number): void {

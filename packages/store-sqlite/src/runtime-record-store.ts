@@ -40,6 +40,9 @@ const sql = {
     RETURNING sandbox_id`,
   writeBundle: `INSERT INTO key_bundle (one, version, token) VALUES (1, :version, :token)
     ON CONFLICT (one) DO UPDATE SET version = excluded.version, token = excluded.token WHERE version < excluded.version`,
+  noteFeedPosition: `INSERT INTO feed_position (one, position) VALUES (1, :position)
+    ON CONFLICT (one) DO UPDATE SET position = excluded.position WHERE position < excluded.position`,
+  syncFeedPosition: "UPDATE feed_position SET position = position",
   writeActivation: `INSERT INTO activation (${activationColumns}) VALUES (${named(activationColumns)})
     ON CONFLICT (activation_id) DO UPDATE SET ${assigned(activationColumns)}`,
   removeActivation: "DELETE FROM activation WHERE activation_id = :id",
@@ -59,6 +62,9 @@ export class SqliteWorkerStore implements RuntimeRecordStore, ActivationStore {
   readonly #statements: Statements;
   readonly #records = new Map<SandboxId, RuntimeRecord>();
   readonly #activations = new Map<ActivationId, ActivationRecord>();
+  #feedPosition = 0;
+  /** Whether the position that was noted last may not be on the disk yet. */
+  #feedPositionUnsynced = false;
   #bundle: { readonly version: number; readonly token: string } | undefined;
 
   /**
@@ -121,6 +127,22 @@ export class SqliteWorkerStore implements RuntimeRecordStore, ActivationStore {
     return true;
   }
 
+  get feedPosition(): number {
+    return this.#feedPosition;
+  }
+
+  noteFeedPosition(position: number): void {
+    if (position <= this.#feedPosition) return;
+    this.#unsynced(() => this.#statements.noteFeedPosition.run({ position }));
+    this.#feedPosition = position;
+    this.#feedPositionUnsynced = true;
+  }
+
+  syncFeedPosition(): void {
+    if (this.#feedPositionUnsynced)
+      this.#write("feed position", () => this.#statements.syncFeedPosition.run());
+  }
+
   readActivation(id: ActivationId): ActivationRecord | undefined {
     return this.#activations.get(id);
   }
@@ -176,6 +198,9 @@ export class SqliteWorkerStore implements RuntimeRecordStore, ActivationStore {
       const activation = rowToActivation(row);
       this.#activations.set(activation.identity.activation.id, activation);
     }
+    this.#feedPosition = Number(
+      this.#database.prepare("SELECT position FROM feed_position").get()?.["position"] ?? 0,
+    );
     const bundle = this.#database.prepare("SELECT version, token FROM key_bundle").get();
     if (bundle === undefined) return;
     this.#bundle = Object.freeze({ version: Number(bundle["version"]), token: String(bundle["token"]) });
@@ -198,7 +223,9 @@ export class SqliteWorkerStore implements RuntimeRecordStore, ActivationStore {
 
   /** Returns the number of rows changed. */
   #write(step: string, action: () => { readonly changes: number | bigint }): number {
-    return Number(this.#attempt(step, action).changes);
+    const changes = Number(this.#attempt(step, action).changes);
+    if (changes > 0) this.#feedPositionUnsynced = false; // the log has carried it along
+    return changes;
   }
 
   /** What the database refuses becomes `store/failed`; a broken rule of the schema names itself in the cause. */
@@ -218,6 +245,8 @@ function prepareAll(database: DatabaseSync): Statements {
     updateRecord: prepare("updateRecord"),
     prune: prepare("prune"),
     writeBundle: prepare("writeBundle"),
+    noteFeedPosition: prepare("noteFeedPosition"),
+    syncFeedPosition: prepare("syncFeedPosition"),
     writeActivation: prepare("writeActivation"),
     removeActivation: prepare("removeActivation"),
   };

@@ -21,7 +21,7 @@ import type {
   WorkerId,
 } from "@space/model";
 import type { Database } from "./database.ts";
-import { pendingEffects, postponeEffect, settleEffect, writeEffects } from "./outbox.ts";
+import { pendingEffects, postponeEffect, writeEffects } from "./outbox.ts";
 import { text } from "./row.ts";
 import { beginSandbox } from "./sandbox-begin.ts";
 import { applyChange } from "./sandbox-changes.ts";
@@ -113,10 +113,6 @@ export class SqliteSandboxStore implements SandboxStore {
 
   async pending(query: PendingQuery): Promise<readonly PendingSideEffect[]> {
     return pendingEffects(this.#database, query);
-  }
-
-  settle(id: number): Promise<void> {
-    return this.#database.write((statements) => settleEffect(statements, id));
   }
 
   postpone(id: number, notBeforeMs: number): Promise<void> {

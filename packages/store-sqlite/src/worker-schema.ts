@@ -60,6 +60,15 @@ BEGIN SELECT RAISE(ABORT, 'r10_bundle_only_grows'); END;
 CREATE TRIGGER IF NOT EXISTS r10_bundle_stays BEFORE DELETE ON key_bundle
 BEGIN SELECT RAISE(ABORT, 'r10_bundle_stays'); END;
 
+CREATE TABLE IF NOT EXISTS feed_position (
+  one INTEGER PRIMARY KEY CHECK (one = 1),
+  position INTEGER NOT NULL CHECK (position >= 0)
+) STRICT;
+
+CREATE TRIGGER IF NOT EXISTS r12_feed_position_only_grows BEFORE UPDATE ON feed_position
+WHEN NEW.position < OLD.position
+BEGIN SELECT RAISE(ABORT, 'r12_feed_position_only_grows'); END;
+
 CREATE TABLE IF NOT EXISTS activation (
   activation_id TEXT PRIMARY KEY,
   sandbox_id TEXT NOT NULL,

@@ -26,7 +26,7 @@ describe("creating a sandbox", () => {
     assert.deepEqual(workers[0].serving(created.sandboxId), execution.identity);
     assert.deepEqual(
       workers[0].calls.map(({ command }) => command),
-      ["replaceKeys", "activate", "install"],
+      ["replaceKeys", "takeLease", "activate", "install"],
     );
   });
 

@@ -74,7 +74,7 @@ describe("a control plane that died", () => {
     await crashDuring(rig, () => rig.service.pause(rig.caller, sandboxId, true));
     assert.equal((await rig.record(sandboxId)).state, "paused");
     await rig.attach(workers[0]);
-    assert.deepEqual(workers[0].inventory().installed, []);
+    assert.deepEqual(workers[0].holds().installed, []);
     assert.equal((await rig.record(sandboxId)).snapshot?.frozenOn, workers[0].workerId);
     await rig.connect(sandboxId);
     assert.equal(workers[0].memoryOf(sandboxId), memory);

@@ -180,7 +180,13 @@ describe("with real workers behind links", () => {
     const inventory = { installed: [], frozen: [] };
     const hello = { workerId: side.workerId, substrate: "namespace", capacity: 1, freeSlots: 1 } as const;
     const presence = workerPresenceClient(link, rig.clock);
-    const welcome = await presence.hello({ ...hello, endpoint, inventory, bundleVersion: 0 });
+    const welcome = await presence.hello({
+      ...hello,
+      endpoint,
+      inventory,
+      bundleVersion: 0,
+      feedPosition: 0,
+    });
     assert.equal(welcome.bundle, await rig.bundle());
     near.pause(); // hears no ping
     await rig.clock.advance(31_000);

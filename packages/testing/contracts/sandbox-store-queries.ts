@@ -189,13 +189,13 @@ export function sandboxStoreQueryContract(name: string, open: () => Promise<Open
       assert.equal(await sandboxes.purge(clock.wallMs(), 10), 0);
       assert.equal(await sandboxes.purge(clock.wallMs() + 1, 10), 1);
       assert.equal(await sandboxes.read(killed.sandboxId), undefined);
-      await sandboxes.settle(killing.effects[0]?.id ?? 0);
+      await s.store.receivers.acknowledgeOrder(s.workerId, killing.effects[0]?.id ?? 0);
       assert.equal(await sandboxes.purge(clock.wallMs() + 1, 10), 1);
     });
   });
 
   describe(`${name}: orders that must arrive`, () => {
-    test("are kept in order until settled, and not tried before their time", async (context) => {
+    test("are kept in order until acknowledged, and not tried before their time", async (context) => {
       const s = await subject(context);
       const { sandboxes } = s.store;
       const running = await s.running();
@@ -214,19 +214,21 @@ export function sandboxStoreQueryContract(name: string, open: () => Promise<Open
         { ...retire, attempts: 1, notBeforeMs: 5000 },
         discard,
       ]);
-      await sandboxes.settle(retire?.id ?? 0);
+      assert.deepEqual(await sandboxes.pending({ ...query, afterId: retire?.id ?? 0 }), [discard]);
+      await s.store.receivers.acknowledgeOrder(newWorkerId(random), discard?.id ?? 0); // another's, so it stays
+      await s.store.receivers.acknowledgeOrder(s.workerId, retire?.id ?? 0);
       const reopened = await s.store.reopen();
       assert.deepEqual(await reopened.sandboxes.pending(query), [discard]);
       assert.deepEqual(await reopened.sandboxes.pending({ ...query, workerId: newWorkerId(random) }), []);
     });
 
-    test("a newer order replaces the older one, and settling the older one leaves it", async (context) => {
+    test("a newer order replaces the older one, and acknowledging the older one leaves it", async (context) => {
       const s = await subject(context);
       const { sandboxes } = s.store;
       const { identity } = (await s.running()).execution;
       const [older] = await sandboxes.enqueue([{ kind: "retire", identity, keepFrozen: digestOf("m") }]);
       const [newer] = await sandboxes.enqueue([{ kind: "retire", identity, keepFrozen: null }]);
-      await sandboxes.settle(older?.id ?? 0);
+      await s.store.receivers.acknowledgeOrder(s.workerId, older?.id ?? 0);
       assert.deepEqual(await sandboxes.pending({ workerId: s.workerId, limit: 10 }), [newer]);
     });
   });

@@ -11,6 +11,7 @@ import { isSpaceError } from "@space/model";
 import { openControlStore } from "@space/store-sqlite";
 import { VirtualClock } from "../src/virtual-clock.ts";
 import { installationStoreContract } from "./installation-store.ts";
+import { receiverStoreContract } from "./receiver-store.ts";
 import { type OpenedStore, sandboxStoreContract } from "./sandbox-store.ts";
 import { sandboxStoreQueryContract } from "./sandbox-store-queries.ts";
 import { signingKeyStoreContract } from "./signing-key-store.ts";
@@ -21,6 +22,7 @@ function openIn(directory: string, clock: VirtualClock): OpenedStore {
     sandboxes: store.sandboxes,
     installation: store.installation,
     signingKeys: store.signingKeys,
+    receivers: store.receiverStore,
     clock,
     reopen: async () => {
       store.close();
@@ -41,6 +43,7 @@ sandboxStoreContract("sqlite", open);
 sandboxStoreQueryContract("sqlite", open);
 installationStoreContract("sqlite", open);
 signingKeyStoreContract("sqlite", open);
+receiverStoreContract("sqlite", open);
 
 test("sqlite: a second process on the same directory is refused with the pid of the first", (context) => {
   const directory = mkdtempSync(join(tmpdir(), "control-store-"));

@@ -18,6 +18,7 @@ import {
   newWorkerId,
   nextGeneration,
   parseDigest,
+  type ReceiverStore,
   type SandboxChange,
   type SandboxRecord,
   type SandboxStore,
@@ -33,6 +34,7 @@ export interface OpenedStore {
   readonly sandboxes: SandboxStore;
   readonly installation: InstallationStore;
   readonly signingKeys: SigningKeyStore;
+  readonly receivers: ReceiverStore;
   /** The time that the store takes for "now". */
   readonly clock: VirtualClock;
   /** Closes and opens it again on the same storage. */

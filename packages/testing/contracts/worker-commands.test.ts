@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { newSigningKey, publicKeyText } from "@space/capability";
-import { type ExecutionIdentity, freezeIdentity, parseWorkerId, SpaceError } from "@space/model";
+import { type ExecutionIdentity, freezeIdentity, parseDigest, parseWorkerId, SpaceError } from "@space/model";
 import { settle } from "../src/virtual-clock.ts";
 import { WorkerRig } from "../src/worker-rig.ts";
 
@@ -380,11 +380,12 @@ describe("commands of one sandbox", () => {
       step === "start" && id === identity.activation.id ? gate.promise : undefined;
     const { control } = rig.worker;
     const first = control.activate(rig.request(identity));
-    const waiting = [control.discard(identity.sandboxId), control.discard(identity.sandboxId)];
-    await assert.rejects(control.discard(identity.sandboxId), code("worker/busy"));
+    const discard = (): Promise<void> => control.discard(identity.sandboxId, parseDigest("d".repeat(64)));
+    const waiting = [discard(), discard()];
+    await assert.rejects(discard(), code("worker/busy"));
     await rig.run(rig.identity());
     gate.resolve();
     await Promise.all([first, ...waiting]);
-    await control.discard(identity.sandboxId);
+    await discard();
   });
 });

@@ -168,7 +168,7 @@ describe("resume on the same worker", () => {
       const { rig, identity } = await working();
       const from = await rig.pause(identity, true);
       if (how === "gone") rig.machine.end(identity.activation.id, "out of memory");
-      if (how === "discarded") await rig.worker.control.discard(identity.sandboxId);
+      if (how === "discarded") await rig.worker.control.discard(identity.sandboxId, from.digest);
       const next = resume(rig, identity);
       const request = how === "asked" ? { from: { ...from, memory: "none" as const } } : { from };
       assert.equal((await rig.worker.control.activate(rig.request(next, request))).memory, false);
@@ -212,6 +212,7 @@ describe("resume on another worker", () => {
     const { rig, identity } = await working();
     const from = await rig.pause(identity, false);
     const other = new WorkerRig("another worker", rig.objects);
+    other.leasedBy = rig.authority;
     await other.boot({
       worker: { rootPublicKey: rig.authority.rootPublicKey },
       prepare: ({ store }) => store.writeBundle(1, rig.authority.bundle()),

@@ -9,6 +9,7 @@ import {
   callRpc,
   decodeJson,
   FrameLink,
+  receiverFeedOver,
   rpcMethod,
   serveRpc,
   workerControlClient,
@@ -47,6 +48,7 @@ class FakeControlPlane {
         this.onReport();
         this.reports.push(report);
       },
+      renew: async () => ({ kind: "withheld", retryMs: 1000 }),
     });
     this.#link = new FrameLink(far, {
       dialled: false,
@@ -286,13 +288,17 @@ describe("the link to the control plane", () => {
         endpoint,
         inventory: { installed: [identity], frozen: [] },
         bundleVersion: 1,
+        feedPosition: 0,
       },
     ]);
     const control = workerControlClient(plane.link, rig.clock, rig.workerId);
     const { manifest } = await control.snapshot(identity, null);
     assert.deepEqual(manifest.identity, identity);
     await control.abortPause(identity);
-    await assert.rejects(control.install("a.b.c"), { code: "certificate/refused" });
+    assert.deepEqual(await control.inventory(), { installed: [identity], frozen: [] });
+    const feed = receiverFeedOver(plane.link);
+    const forged = { kind: "install", certificate: "a.b.c" } as const;
+    await assert.rejects(feed.tell({ position: null, entry: forged }), { code: "certificate/refused" });
     plane.link.destroy(undefined);
     await served;
   });

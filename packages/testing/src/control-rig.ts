@@ -111,6 +111,7 @@ export class ControlRig {
         signingKeys: this.#store.signingKeys,
         privateKeys: this.privateKeys,
         rootKey: this.rootKey,
+        receiverStore: this.#store.receiverStore,
         clock: this.clock,
         random: this.random,
         audit: this.audit,
@@ -138,6 +139,8 @@ export class ControlRig {
     const attached = this.control.attach(worker.workerId, worker);
     this.#attached.set(worker, attached);
     await attached.presence.hello(worker.hello());
+    await settle();
+    void worker.renew(attached.presence); // answered when the worker has taken what it is told first
     await settle();
     return attached;
   }

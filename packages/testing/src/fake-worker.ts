@@ -8,20 +8,28 @@ import {
   manifestDigest,
   newSigningKey,
   publicKeyText,
+  recordSetDigest,
   type SigningKey,
   signManifest,
   verifyCertificate,
+  verifyLease,
   verifyRetirement,
 } from "@space/capability";
 import {
   type ActivateAnswer,
   type ActivateRequest,
+  applyFeedEntry,
   type Clock,
   compareIdentity,
   type Digest,
   type ExecutionIdentity,
-  type KeyBundleReceiver,
+  type FeedItem,
+  type LeaseAnswer,
+  type LeaseRequest,
+  leaseNonceBytes,
   parseDigest,
+  type ReceiverFeed,
+  type RecordReceiver,
   type SandboxId,
   type SnapshotAnswer,
   SpaceError,
@@ -29,6 +37,7 @@ import {
   type WorkerHello,
   type WorkerId,
   type WorkerInventory,
+  type WorkerPresence,
 } from "@space/model";
 
 export type WorkerCommand =
@@ -38,6 +47,7 @@ export type WorkerCommand =
   | "abortPause"
   | "retire"
   | "discard"
+  | "takeLease"
   | "replaceKeys";
 
 /** How one call goes wrong: before it had any effect, or after all of it. */
@@ -66,12 +76,17 @@ const digestOf = (text: string): Digest => parseDigest(createHash("sha256").upda
  * A worker without a kernel: keeps the rules of the port (durable, repeatable, one command after the other for each
  * sandbox, tokens verified), so that what the control plane believes can be compared with what "runs".
  */
-export class FakeWorker implements WorkerControl, KeyBundleReceiver {
+export class FakeWorker implements WorkerControl, RecordReceiver, ReceiverFeed {
   readonly workerId: WorkerId;
   readonly capacity: number;
   /** Every command, in the order in which it began. */
   readonly calls: { readonly command: WorkerCommand; readonly sandboxId: SandboxId | undefined }[] = [];
   canFreeze = true;
+  /** The highest position of its feed that it has applied. */
+  feedPosition = 0;
+  /** what it has asked for; a grant of another request is refused. */
+  #asked: LeaseRequest | undefined;
+  leases = 0;
   readonly #root: KeyObject;
   readonly #clock: Clock;
   readonly #objects: FakeObjects;
@@ -158,7 +173,12 @@ export class FakeWorker implements WorkerControl, KeyBundleReceiver {
     this.#kept.delete(sandboxId);
   }
 
-  inventory(): WorkerInventory {
+  async inventory(): Promise<WorkerInventory> {
+    return this.holds();
+  }
+
+  /** What it serves and keeps frozen. */
+  holds(): WorkerInventory {
     const installed = [...this.#installed.values()]
       .filter(({ retired, identity }) => !retired && this.#processes.has(identity.sandboxId))
       .map(({ identity }) => identity);
@@ -168,6 +188,11 @@ export class FakeWorker implements WorkerControl, KeyBundleReceiver {
     return { installed, frozen };
   }
 
+  async tell({ position, entry }: FeedItem): Promise<void> {
+    await applyFeedEntry(this, entry);
+    this.feedPosition = Math.max(this.feedPosition, position ?? 0);
+  }
+
   hello(): WorkerHello {
     return {
       workerId: this.workerId,
@@ -175,8 +200,9 @@ export class FakeWorker implements WorkerControl, KeyBundleReceiver {
       capacity: this.capacity,
       freeSlots: this.capacity - this.processes,
       endpoint: { host: "127.0.0.1", port: 4000 },
-      inventory: this.inventory(),
+      inventory: this.holds(),
       bundleVersion: this.#ring?.version ?? 0,
+      feedPosition: this.feedPosition,
     };
   }
 
@@ -268,8 +294,27 @@ export class FakeWorker implements WorkerControl, KeyBundleReceiver {
     });
   }
 
-  discard(sandboxId: SandboxId): Promise<void> {
-    return this.#command("discard", sandboxId, () => void this.#kept.delete(sandboxId));
+  discard(sandboxId: SandboxId, manifest: Digest): Promise<void> {
+    return this.#command("discard", sandboxId, () => {
+      if (this.#kept.get(sandboxId)?.manifest === manifest) this.#kept.delete(sandboxId);
+    });
+  }
+
+  /** Asks for a lease over this presence, as at each third of a term. */
+  async renew(presence: Pick<WorkerPresence, "renew">): Promise<LeaseAnswer> {
+    const nonce = Buffer.alloc(leaseNonceBytes, this.leases).toString("base64url");
+    this.#asked = { nonce, records: recordSetDigest(this.holds()) };
+    return presence.renew(this.#asked);
+  }
+
+  takeLease(grant: string): Promise<void> {
+    return this.#command("takeLease", undefined, () => {
+      const { nonce, workerId } = verifyLease(grant, this.#requireRing());
+      if (workerId !== this.workerId || nonce !== this.#asked?.nonce) {
+        throw new SpaceError("lease/refused", { problem: "of another request" });
+      }
+      this.leases += 1;
+    });
   }
 
   replaceKeys(bundle: string): Promise<void> {

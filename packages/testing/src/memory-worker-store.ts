@@ -18,6 +18,7 @@ export class MemoryDisk {
   readonly records = new Map<SandboxId, RuntimeRecord>();
   readonly activations = new Map<ActivationId, ActivationRecord>();
   bundle: { readonly version: number; readonly token: string } | undefined;
+  feedPosition = 0;
   inUse = false;
 }
 
@@ -72,6 +73,19 @@ export class MemoryWorkerStore implements RuntimeRecordStore, ActivationStore {
     if (this.#disk.bundle !== undefined && this.#disk.bundle.version >= version) return false;
     this.#disk.bundle = Object.freeze({ version, token });
     return true;
+  }
+
+  get feedPosition(): number {
+    return this.#disk.feedPosition;
+  }
+
+  noteFeedPosition(position: number): void {
+    this.#write("feed-position");
+    this.#disk.feedPosition = Math.max(this.#disk.feedPosition, position);
+  }
+
+  syncFeedPosition(): void {
+    this.#write("feed-sync");
   }
 
   readActivation(id: ActivationId): ActivationRecord | undefined {

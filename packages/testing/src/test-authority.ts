@@ -11,6 +11,7 @@ import {
   signCertificate,
   signChainHead,
   signKeyBundle,
+  signLease,
   signRetirement,
 } from "@space/capability";
 import {
@@ -18,11 +19,14 @@ import {
   type Clock,
   controlScopes,
   type Digest,
+  defaultLeaseSeconds,
   type ExecutionIdentity,
   firstGeneration,
+  type LeaseRequest,
   parseTenantId,
   type Random,
   type SandboxId,
+  type WorkerId,
 } from "@space/model";
 
 export interface CertificateParts {
@@ -89,6 +93,18 @@ export class TestAuthority {
 
   retirement(identity: ExecutionIdentity, key: SigningKey = this.key): string {
     return signRetirement(key, { identity, issuedAtSeconds: this.#nowSeconds() });
+  }
+
+  /** what a control plane answers to this request. */
+  lease(workerId: WorkerId, request: LeaseRequest, termSeconds: number = defaultLeaseSeconds): string {
+    const { nonce } = request;
+    return signLease(this.key, {
+      workerId,
+      nonce,
+      termSeconds,
+      position: 0,
+      issuedAtSeconds: this.#nowSeconds(),
+    });
   }
 
   capability({ identity, presenter, access = fullControl, key = this.key }: CapabilityParts): string {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-import type { Clock } from "@space/model";
+import type { BootClock } from "@space/model";
 
 interface Timer {
   readonly atMs: number;
@@ -15,9 +15,10 @@ export async function settle(turns = 24): Promise<void> {
 }
 
 /** Time that moves only when a test moves it. Wall and monotonic time move together; `step` moves the wall alone. */
-export class VirtualClock implements Clock {
+export class VirtualClock implements BootClock {
   readonly #timers = new Set<Timer>();
   #monotonicMs = 1000;
+  #sleptMs = 0;
   #offsetMs: number;
   #order = 0;
 
@@ -31,6 +32,10 @@ export class VirtualClock implements Clock {
 
   monotonicMs(): number {
     return this.#monotonicMs;
+  }
+
+  bootMs(): number {
+    return this.#monotonicMs + this.#sleptMs;
   }
 
   after(delayMs: number, callback: () => void): () => void {
@@ -59,6 +64,12 @@ export class VirtualClock implements Clock {
       await settle();
     }
     this.#monotonicMs = endMs;
+  }
+
+  /** The host sleeps: its wall and its boot-time clock run on, timers and the monotonic clock do not. */
+  sleep(ms: number): void {
+    this.#sleptMs += ms;
+    this.#offsetMs += ms;
   }
 
   /** The wall clock is set, as an administrator or NTP does. */

@@ -6,6 +6,7 @@ import { type Duplex, duplexPair } from "node:stream";
 import { manifestDigest } from "@space/capability";
 import {
   type ActivateRequest,
+  defaultLeaseSeconds,
   type ExecutionIdentity,
   freezeIdentity,
   newActivationId,
@@ -29,7 +30,7 @@ import { MemoryDisk, MemoryWorkerStore } from "./memory-worker-store.ts";
 import { RecordingAudit } from "./recording-audit.ts";
 import { SeededRandom } from "./seeded-random.ts";
 import { TestAuthority } from "./test-authority.ts";
-import { VirtualClock } from "./virtual-clock.ts";
+import { settle, VirtualClock } from "./virtual-clock.ts";
 
 /** What a gateway got for one operation. */
 export interface GatewayAnswer {
@@ -60,6 +61,8 @@ export interface BootOptions {
   readonly worker?: Partial<WorkerOptions>;
   readonly ports?: Partial<WorkerPorts>;
   readonly create?: typeof createWorker;
+  /** R-16: false: its control plane is away, and it has no lease until {@link WorkerRig.lease}. */
+  readonly leased?: false;
   readonly prepare?: (daemon: Omit<Daemon, "worker">) => void;
 }
 
@@ -76,6 +79,9 @@ export class WorkerRig {
   readonly audit = new RecordingAudit();
   /** The gateway's thumbprint. */
   readonly presenter = hash("sha256", "gateway certificate", "base64url");
+  grantsLeases = true;
+  leasedBy: TestAuthority;
+  leaseSeconds = defaultLeaseSeconds;
   readonly #tenantId;
   #daemon: Daemon | undefined;
   #bridgeReachable = { yes: true };
@@ -84,6 +90,7 @@ export class WorkerRig {
   constructor(seed = "worker", objects = new MemoryObjectStore()) {
     this.random = new SeededRandom(seed);
     this.authority = new TestAuthority(this.clock, this.random);
+    this.leasedBy = this.authority;
     this.workerId = newWorkerId(this.random);
     this.#tenantId = newTenantId(this.random);
     this.objects = objects;
@@ -131,12 +138,25 @@ export class WorkerRig {
         },
       );
       if (this.disk.bundle === undefined) await worker.control.replaceKeys(this.authority.bundle());
+      if (options.leased !== false) this.lease(worker);
+      await settle();
       this.#daemon = { worker, store, substrate };
       return worker;
     } catch (error) {
       store.close();
       throw error;
     }
+  }
+
+  /** R-16: from now on every request for a lease is granted, unless {@link grantsLeases} says otherwise. */
+  lease(worker: Worker = this.worker): void {
+    worker.leaseFrom({
+      renew: async (request) => {
+        if (!this.grantsLeases) return { kind: "withheld", retryMs: 500 };
+        await worker.control.takeLease(this.leasedBy.lease(this.workerId, request, this.leaseSeconds));
+        return { kind: "granted" };
+      },
+    });
   }
 
   /** Ends the daemon as `kill -9` does: nothing of it runs on, its processes do. */

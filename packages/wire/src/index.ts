@@ -53,7 +53,13 @@ export {
   guestOperations,
   isBrief,
 } from "./operations.ts";
-export { feedWindow, isFeedHead, receiverFeedOver, serveReceiverFeed } from "./receiver-feed-stream.ts";
+export {
+  feedQueueLimit,
+  feedWindow,
+  isFeedHead,
+  receiverFeedOver,
+  serveReceiverFeed,
+} from "./receiver-feed-stream.ts";
 export { relayTo } from "./relay.ts";
 export { type ResetReason, resetReason } from "./reset-reason.ts";
 export {
@@ -69,14 +75,13 @@ export {
 export { httpStatus } from "./status.ts";
 export { streamBacklogLimitBytes, streamWindowBytes } from "./stream-window.ts";
 export { type OperationClass, type TransportRule, transportRules } from "./transport-rules.ts";
-export { manifestToJson, parseManifestJson } from "./worker-control-codec.ts";
+export { inventoryLimit, manifestToJson, parseManifestJson } from "./worker-control-codec.ts";
 export {
   workerCommandDeadlinesMs,
   workerControlClient,
   workerControlHandlers,
 } from "./worker-control-rpc.ts";
 export {
-  inventoryLimit,
   presenceDeadlineMs,
   workerPresenceClient,
   workerPresenceHandlers,

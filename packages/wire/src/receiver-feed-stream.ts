@@ -16,6 +16,8 @@ import { decodeError, encodeError } from "./rpc.ts";
 
 /** Items told and not yet acknowledged, of one feed: more wait at the sender, and a receiver refuses them. */
 export const feedWindow = 256;
+/** Items that wait at the sender: what a receiver that was away for an hour may be owed. */
+export const feedQueueLimit = 100_000;
 
 const headText = '{"feed":1}';
 /** A token of 64 KiB and its frame. */
@@ -33,59 +35,80 @@ interface Told {
 
 /**
  * The control plane's end: a {@link ReceiverFeed} over one stream of the link. It begins with the first item, and is
- * over with the link: what was not acknowledged by then rejects with `link/closed`. The caller keeps within
- * {@link feedWindow}; an item beyond it throws `link/protocol`.
+ * over with the link: what was not acknowledged by then rejects with `link/closed`. What is beyond the window waits
+ * here, in order; beyond {@link feedQueueLimit} `tell` rejects with `link/protocol`.
  */
 export function receiverFeedOver(link: FrameLink): ReceiverFeed {
-  const told = new Map<number, Told>();
-  let stream: LinkStream | undefined;
-  let seq = 0;
-  return {
-    tell(item) {
-      if (told.size >= feedWindow) return Promise.reject(problem("more than the feed's window"));
-      stream ??= openFeed(link, told);
-      seq += 1;
-      const { promise, resolve, reject } = Promise.withResolvers<void>();
-      if (stream.over) return Promise.reject(new SpaceError("link/closed", {}));
-      told.set(seq, { resolve, reject });
-      stream.send(encodeLine(toldToJson({ seq, item })));
-      return promise;
-    },
-  };
+  const feed = new OutgoingFeed(link);
+  return { tell: (item) => feed.tell(item) };
 }
 
-function openFeed(link: FrameLink, told: Map<number, Told>): LinkStream {
-  const reader = new LineReader(lineLimitBytes);
-  const end = (cause: unknown): void => {
-    const waiting = [...told.values()];
-    told.clear();
-    for (const { reject } of waiting) reject(new SpaceError("link/closed", {}, { cause }));
-  };
-  const stream = link.open(
-    headText,
-    {
-      onData: (chunk) => {
-        stream.consumed(chunk.length);
-        for (const line of reader.push(chunk)) settle(told, line);
-      },
-      onEnd: () => {
-        stream.reset("unexpected");
-        end(undefined);
-      },
-      onReset: end,
-    },
-    false,
-  );
-  return stream;
-}
+class OutgoingFeed implements ReceiverFeed {
+  readonly #told = new Map<number, Told>();
+  readonly #waiting: (Told & { readonly item: FeedItem })[] = [];
+  readonly #reader = new LineReader(lineLimitBytes);
+  readonly #link: FrameLink;
+  #stream: LinkStream | undefined;
+  #seq = 0;
 
-function settle(told: Map<number, Told>, line: unknown): void {
-  const { seq, error } = parseAcknowledgement(line);
-  const waiting = told.get(seq);
-  if (waiting === undefined) throw problem("nothing to acknowledge");
-  told.delete(seq);
-  if (error === undefined) waiting.resolve();
-  else waiting.reject(decodeError(error));
+  constructor(link: FrameLink) {
+    this.#link = link;
+  }
+
+  tell(item: FeedItem): Promise<void> {
+    if (this.#stream?.over === true) return Promise.reject(new SpaceError("link/closed", {}));
+    if (this.#waiting.length >= feedQueueLimit) return Promise.reject(problem("more than the feed's queue"));
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    this.#waiting.push({ item, resolve, reject });
+    this.#fill();
+    return promise;
+  }
+
+  #fill(): void {
+    while (this.#told.size < feedWindow) {
+      const next = this.#waiting.shift();
+      if (next === undefined) return;
+      this.#seq += 1;
+      this.#told.set(this.#seq, next);
+      this.#stream ??= this.#open();
+      this.#stream.send(encodeLine(toldToJson({ seq: this.#seq, item: next.item })));
+    }
+  }
+
+  #open(): LinkStream {
+    const stream = this.#link.open(
+      headText,
+      {
+        onData: (chunk) => {
+          stream.consumed(chunk.length);
+          for (const line of this.#reader.push(chunk)) this.#settle(line);
+        },
+        onEnd: () => {
+          stream.reset("unexpected");
+          this.#end(undefined);
+        },
+        onReset: (cause) => this.#end(cause),
+      },
+      false,
+    );
+    return stream;
+  }
+
+  #settle(line: unknown): void {
+    const { seq, error } = parseAcknowledgement(line);
+    const told = this.#told.get(seq);
+    if (told === undefined) throw problem("nothing to acknowledge");
+    this.#told.delete(seq);
+    if (error === undefined) told.resolve();
+    else told.reject(decodeError(error));
+    this.#fill();
+  }
+
+  #end(cause: unknown): void {
+    const unknown = [...this.#told.values(), ...this.#waiting.splice(0)];
+    this.#told.clear();
+    for (const { reject } of unknown) reject(new SpaceError("link/closed", {}, { cause }));
+  }
 }
 
 /**

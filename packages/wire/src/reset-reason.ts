@@ -11,6 +11,8 @@ export const resetReason = {
   transport: "transport",
   /** One side sent what the contract does not allow. */
   protocol: "protocol",
+  /** the worker stayed without a lease for longer than it holds streams. */
+  leaseEnded: "lease-ended",
   /** The other side gave the operation up. */
   cancelled: "cancelled",
   /** The worker daemon is ending. */

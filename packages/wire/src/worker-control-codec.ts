@@ -13,16 +13,20 @@ import {
   members,
   parseDigest,
   parseIdentity,
+  parseSandboxId,
   parseTenantId,
   type SnapshotAnswer,
   type SnapshotManifest,
   SpaceError,
   snapshotChunkLimit,
+  type WorkerInventory,
 } from "@space/model";
 
 /** Longest token (certificate, retirement, bundle) in a command. A signed manifest has its own limit. */
 const tokenLimitBytes = 64 * 1024;
 const signedManifestLimitBytes = 512 * 1024;
+/** Most executions (running and frozen) that one worker may name. */
+export const inventoryLimit = 2000;
 const variablesLimit = 512;
 const variableLimitBytes = 64 * 1024;
 
@@ -173,4 +177,25 @@ export function parseSnapshotAnswer(value: unknown): SnapshotAnswer {
 /** What `snapshot` and `abortPause` name. */
 export function parseIdentityParameter(value: unknown): ExecutionIdentity {
   return parseIdentity(members(value, "params", ["identity"])["identity"]);
+}
+
+export function inventoryToJson({ installed, frozen }: WorkerInventory): unknown {
+  return { installed: installed.map(identityToJson), frozen };
+}
+
+/** Throws `input/invalid`. */
+export function parseInventory(value: unknown): WorkerInventory {
+  const inventory = members(value, "inventory", ["installed", "frozen"]);
+  return {
+    installed: list(inventory["installed"], "installed").map(parseIdentity),
+    frozen: list(inventory["frozen"], "frozen").map((item) => {
+      const { sandboxId, manifest } = members(item, "frozen", ["sandboxId", "manifest"]);
+      return { sandboxId: parseSandboxId(sandboxId), manifest: parseDigest(manifest) };
+    }),
+  };
+}
+
+function list(value: unknown, field: string): readonly unknown[] {
+  if (Array.isArray(value) && value.length <= inventoryLimit) return value;
+  throw bad(field, "must be a bounded list");
 }

@@ -9,8 +9,8 @@ import {
   type Clock,
   type ExecutionIdentity,
   freezeIdentity,
+  identityToJson,
   isSpaceError,
-  type KeyBundleReceiver,
   parseActivationId,
   parseDigest,
   parseGeneration,
@@ -47,6 +47,7 @@ const manifest: SnapshotManifest = {
   filesystem: [{ digest, sizeBytes: 12 }],
   createdAtSeconds: 1_700_000_000,
 };
+const inventory = { installed: [identity], frozen: [{ sandboxId: identity.sandboxId, manifest: digest }] };
 const request: ActivateRequest = {
   identity,
   tenantId: parseTenantId(`ten_${"t".repeat(16)}`),
@@ -74,16 +75,12 @@ class HandClock implements Clock {
   }
 }
 
-type Served = WorkerControl & KeyBundleReceiver;
 const refuse = (): Promise<never> => Promise.reject(new Error("not expected"));
-const unserved: Served = {
+const unserved: WorkerControl = {
   activate: refuse,
-  install: refuse,
   snapshot: refuse,
   abortPause: refuse,
-  retire: refuse,
-  discard: refuse,
-  replaceKeys: refuse,
+  inventory: refuse,
 };
 
 const links: FrameLink[] = [];
@@ -105,15 +102,12 @@ function linked(handlers: Parameters<typeof serveRpc>[2]): FrameLink {
   return link;
 }
 
-function client(served: Partial<Served>, clock: Clock = new HandClock()): Served {
+function client(served: Partial<WorkerControl>, clock: Clock = new HandClock()): WorkerControl {
   return workerControlClient(linked(workerControlHandlers({ ...unserved, ...served })), clock, workerId);
 }
 
 test("each command arrives with its parameters, and its answer comes back", async () => {
   const seen: unknown[] = [];
-  const note = async (...args: unknown[]): Promise<void> => {
-    seen.push(args);
-  };
   const control = client({
     activate: async (asked) => {
       seen.push(asked);
@@ -123,47 +117,35 @@ test("each command arrives with its parameters, and its answer comes back", asyn
       seen.push(asked);
       return { manifest, signed: "a.b.c" };
     },
-    install: note,
-    abortPause: note,
-    retire: note,
-    discard: note,
-    replaceKeys: note,
+    abortPause: async (...asked) => {
+      seen.push(asked);
+    },
+    inventory: async () => inventory,
   });
   assert.deepEqual(await control.activate(request), { publicKey: "key", memory: true });
   assert.deepEqual(await control.snapshot(identity, null), { manifest, signed: "a.b.c" });
-  await control.install("certificate");
   await control.abortPause(identity);
-  await control.retire("retirement", digest);
-  await control.discard(identity.sandboxId);
-  await control.replaceKeys("bundle");
-  assert.deepEqual(seen, [
-    request,
-    [identity, null],
-    ["certificate"],
-    [identity],
-    ["retirement", digest],
-    [identity.sandboxId],
-    ["bundle"],
-  ]);
+  assert.deepEqual(await control.inventory(), inventory);
+  assert.deepEqual(seen, [request, [identity, null], [identity]]);
 });
 
 test("the worker's own error passes through with its details", async () => {
   const control = client({
-    install: () => Promise.reject(new SpaceError("certificate/refused", { problem: "signature" })),
+    abortPause: () => Promise.reject(new SpaceError("substrate/failed", { step: "exited" })),
   });
   await assert.rejects(
-    control.install("x"),
-    (error) => isSpaceError(error, "certificate/refused") && error.details.problem === "signature",
+    control.abortPause(identity),
+    (error) => isSpaceError(error, "substrate/failed") && error.details.step === "exited",
   );
 });
 
 test("a link that ends, or an answer that stays away, is an unreachable worker", async () => {
   const clock = new HandClock();
-  const silent = client({ discard: () => new Promise(() => undefined) }, clock);
-  const waiting = silent.discard(identity.sandboxId);
+  const silent = client({ abortPause: () => new Promise(() => undefined) }, clock);
+  const waiting = silent.abortPause(identity);
   clock.fire();
   await assert.rejects(waiting, (error) => isSpaceError(error, "worker/unreachable"));
-  const cut = silent.discard(identity.sandboxId);
+  const cut = silent.abortPause(identity);
   for (const link of links) link.destroy(undefined);
   await assert.rejects(cut, (error) => isSpaceError(error, "worker/unreachable"));
 });
@@ -173,17 +155,14 @@ test("parameters with an unknown, missing or ill-formed member are refused, and 
   const call = (method: string, params: unknown): Promise<unknown> =>
     callRpc(link, new HandClock(), { method, params });
   const invalid = (error: unknown): boolean => isSpaceError(error, "input/invalid");
-  await assert.rejects(call("worker/install", { certificate: 7 }), invalid);
-  await assert.rejects(call("worker/install", { certificate: "a", more: 1 }), invalid);
-  await assert.rejects(call("worker/install", null), invalid);
-  await assert.rejects(call("worker/discard", { sandboxId: "../x" }), invalid);
-  await assert.rejects(call("worker/retire", { retirement: "a" }), invalid);
+  await assert.rejects(call("worker/abort-pause", { identity: 7 }), invalid);
+  await assert.rejects(call("worker/abort-pause", null), invalid);
+  await assert.rejects(call("worker/snapshot", { identity: identityToJson(identity) }), invalid);
   await assert.rejects(call("worker/activate", { ...request, identity: {} }), invalid);
-  await assert.rejects(call("worker/replace-keys", { bundle: "x".repeat(100_000) }), invalid);
   await assert.rejects(call("worker/explode", {}), (error) => isSpaceError(error, "link/protocol"));
 });
 
-test("a worker's hello and reports arrive whole, and the welcome comes back", async () => {
+test("a worker's hello, reports and requests for a lease arrive whole, and the answers come back", async () => {
   const hello: WorkerHello = {
     workerId,
     substrate: "namespace",
@@ -192,6 +171,7 @@ test("a worker's hello and reports arrive whole, and the welcome comes back", as
     endpoint: { host: "127.0.0.1", port: 4000 },
     inventory: { installed: [identity], frozen: [{ sandboxId: identity.sandboxId, manifest: digest }] },
     bundleVersion: 3,
+    feedPosition: 41,
   };
   const report: WorkerReport = { identity, what: "exited", reason: "killed" };
   const seen: unknown[] = [];
@@ -205,13 +185,19 @@ test("a worker's hello and reports arrive whole, and the welcome comes back", as
         report: async (said) => {
           seen.push(said);
         },
+        renew: async (asked) => {
+          seen.push(asked);
+          return { kind: "withheld", retryMs: 500 };
+        },
       }),
     ),
     new HandClock(),
   );
   assert.deepEqual(await presence.hello(hello), { bundle: "newer" });
   await presence.report(report);
-  assert.deepEqual(seen, [hello, report]);
+  const asking = { nonce: "n", records: digest };
+  assert.deepEqual(await presence.renew(asking), { kind: "withheld", retryMs: 500 });
+  assert.deepEqual(seen, [hello, report, asking]);
   await assert.rejects(
     presence.hello({ ...hello, freeSlots: 11 }),
     (error) => isSpaceError(error, "input/invalid") && error.details.field === "freeSlots",

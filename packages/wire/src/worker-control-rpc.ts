@@ -5,10 +5,8 @@ import {
   type Clock,
   identityToJson,
   isSpaceError,
-  type KeyBundleReceiver,
   members,
   parseIdentity,
-  parseSandboxId,
   SpaceError,
   type WorkerControl,
   type WorkerId,
@@ -17,24 +15,22 @@ import type { FrameLink } from "./link.ts";
 import { callRpc, type RpcHandler } from "./rpc.ts";
 import {
   activateRequestToJson,
+  inventoryToJson,
   manifestToJson,
   parseActivateAnswer,
   parseActivateRequest,
   parseIdentityParameter,
+  parseInventory,
   parseNullableDigest,
   parseSnapshotAnswer,
-  parseText,
 } from "./worker-control-codec.ts";
 
 /** How long the control plane waits for each command's answer. After it the effect is unknown; repeating is safe. */
 export const workerCommandDeadlinesMs = {
   "worker/activate": 120_000,
-  "worker/install": 15_000,
   "worker/snapshot": 300_000,
   "worker/abort-pause": 30_000,
-  "worker/retire": 60_000,
-  "worker/discard": 60_000,
-  "worker/replace-keys": 15_000,
+  "worker/inventory": 15_000,
 } as const;
 type WorkerCommand = keyof typeof workerCommandDeadlinesMs;
 
@@ -42,11 +38,7 @@ type WorkerCommand = keyof typeof workerCommandDeadlinesMs;
  * The port over a link to one worker. The worker's own errors pass through; a link that ends or an answer that stays
  * away throws `worker/unreachable` (the effect is then unknown).
  */
-export function workerControlClient(
-  link: FrameLink,
-  clock: Clock,
-  workerId: WorkerId,
-): WorkerControl & KeyBundleReceiver {
+export function workerControlClient(link: FrameLink, clock: Clock, workerId: WorkerId): WorkerControl {
   const call = async (method: WorkerCommand, params: unknown): Promise<unknown> => {
     try {
       return await callRpc(link, clock, { method, params, deadlineMs: workerCommandDeadlinesMs[method] });
@@ -58,9 +50,6 @@ export function workerControlClient(
   return {
     activate: async (request) =>
       parseActivateAnswer(await call("worker/activate", activateRequestToJson(request))),
-    install: async (certificate) => {
-      await call("worker/install", { certificate });
-    },
     snapshot: async (identity, previousManifest) =>
       parseSnapshotAnswer(
         await call("worker/snapshot", { identity: identityToJson(identity), previousManifest }),
@@ -68,29 +57,14 @@ export function workerControlClient(
     abortPause: async (identity) => {
       await call("worker/abort-pause", { identity: identityToJson(identity) });
     },
-    retire: async (retirement, keepFrozen) => {
-      await call("worker/retire", { retirement, keepFrozen });
-    },
-    discard: async (sandboxId) => {
-      await call("worker/discard", { sandboxId });
-    },
-    replaceKeys: async (bundle) => {
-      await call("worker/replace-keys", { bundle });
-    },
+    inventory: async () => parseInventory(await call("worker/inventory", null)),
   };
 }
 
 /** The handlers with which a worker serves its own port on the link to the control plane. Parameters are read strictly. */
-export function workerControlHandlers(
-  control: WorkerControl & KeyBundleReceiver,
-): ReadonlyMap<WorkerCommand, RpcHandler> {
+export function workerControlHandlers(control: WorkerControl): ReadonlyMap<WorkerCommand, RpcHandler> {
   return new Map<WorkerCommand, RpcHandler>([
     ["worker/activate", async (params) => control.activate(parseActivateRequest(params))],
-    [
-      "worker/install",
-      async (params) =>
-        control.install(parseText(members(params, "params", ["certificate"])["certificate"], "certificate")),
-    ],
     [
       "worker/snapshot",
       async (params) => {
@@ -100,21 +74,6 @@ export function workerControlHandlers(
       },
     ],
     ["worker/abort-pause", async (params) => control.abortPause(parseIdentityParameter(params))],
-    [
-      "worker/retire",
-      async (params) => {
-        const { retirement, keepFrozen } = members(params, "params", ["retirement", "keepFrozen"]);
-        return control.retire(parseText(retirement, "retirement"), parseNullableDigest(keepFrozen));
-      },
-    ],
-    [
-      "worker/discard",
-      async (params) =>
-        control.discard(parseSandboxId(members(params, "params", ["sandboxId"])["sandboxId"])),
-    ],
-    [
-      "worker/replace-keys",
-      (params) => control.replaceKeys(parseText(members(params, "params", ["bundle"])["bundle"], "bundle")),
-    ],
+    ["worker/inventory", async () => inventoryToJson(await control.inventory())],
   ]);
 }

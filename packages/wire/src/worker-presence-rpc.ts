@@ -4,28 +4,27 @@
 import {
   type Clock,
   identityToJson,
+  type LeaseAnswer,
+  type LeaseRequest,
   members,
   parseDigest,
   parseIdentity,
-  parseSandboxId,
   parseSubstrateName,
   parseWorkerId,
   SpaceError,
   type WorkerHello,
-  type WorkerInventory,
   type WorkerPresence,
   type WorkerReport,
   type WorkerWelcome,
 } from "@space/model";
 import type { FrameLink } from "./link.ts";
 import { callRpc, type RpcHandler } from "./rpc.ts";
-import { parseInteger, parseText } from "./worker-control-codec.ts";
-
-/** Most executions (running and frozen) that one worker may name in its hello. */
-export const inventoryLimit = 2000;
+import { inventoryToJson, parseInteger, parseInventory, parseText } from "./worker-control-codec.ts";
 
 /** How long a worker waits for the control plane's answer. */
 export const presenceDeadlineMs = 15_000;
+
+const longestRetryMs = 60_000;
 
 /** The control plane's ear, over the link that the worker dialled. Throws `link/closed` or `deadline/passed`. */
 export function workerPresenceClient(link: FrameLink, clock: Clock): WorkerPresence {
@@ -36,6 +35,7 @@ export function workerPresenceClient(link: FrameLink, clock: Clock): WorkerPrese
     report: async (report) => {
       await call("control/report", { ...report, identity: identityToJson(report.identity) });
     },
+    renew: async (request) => parseLeaseAnswer(await call("control/renew", request)),
   };
 }
 
@@ -47,12 +47,12 @@ export function workerPresenceHandlers(presence: WorkerPresence): ReadonlyMap<st
   return new Map<string, RpcHandler>([
     ["control/hello", async (params) => presence.hello(parseHello(params))],
     ["control/report", async (params) => presence.report(parseReport(params))],
+    ["control/renew", async (params) => presence.renew(parseLeaseRequest(params))],
   ]);
 }
 
 function helloToJson(hello: WorkerHello): unknown {
-  const { installed, frozen } = hello.inventory;
-  return { ...hello, inventory: { installed: installed.map(identityToJson), frozen } };
+  return { ...hello, inventory: inventoryToJson(hello.inventory) };
 }
 
 function parseHello(value: unknown): WorkerHello {
@@ -64,6 +64,7 @@ function parseHello(value: unknown): WorkerHello {
     "endpoint",
     "inventory",
     "bundleVersion",
+    "feedPosition",
   ]);
   const endpoint = members(hello["endpoint"], "endpoint", ["host", "port"]);
   const capacity = parseInteger(hello["capacity"], "capacity", 0, 1_000_000);
@@ -78,23 +79,8 @@ function parseHello(value: unknown): WorkerHello {
     },
     inventory: parseInventory(hello["inventory"]),
     bundleVersion: parseInteger(hello["bundleVersion"], "bundleVersion", 0, Number.MAX_SAFE_INTEGER),
+    feedPosition: parseInteger(hello["feedPosition"], "feedPosition", 0, Number.MAX_SAFE_INTEGER),
   };
-}
-
-function parseInventory(value: unknown): WorkerInventory {
-  const inventory = members(value, "inventory", ["installed", "frozen"]);
-  return {
-    installed: list(inventory["installed"], "installed").map(parseIdentity),
-    frozen: list(inventory["frozen"], "frozen").map((item) => {
-      const { sandboxId, manifest } = members(item, "frozen", ["sandboxId", "manifest"]);
-      return { sandboxId: parseSandboxId(sandboxId), manifest: parseDigest(manifest) };
-    }),
-  };
-}
-
-function list(value: unknown, field: string): readonly unknown[] {
-  if (Array.isArray(value) && value.length <= inventoryLimit) return value;
-  throw new SpaceError("input/invalid", { field, problem: "must be a bounded list" });
 }
 
 function parseReport(value: unknown): WorkerReport {
@@ -106,4 +92,16 @@ function parseReport(value: unknown): WorkerReport {
 function parseWelcome(value: unknown): WorkerWelcome {
   const { bundle } = members(value, "welcome", ["bundle"]);
   return { bundle: bundle === null ? null : parseText(bundle, "bundle") };
+}
+
+function parseLeaseRequest(value: unknown): LeaseRequest {
+  const { nonce, records } = members(value, "renew", ["nonce", "records"]);
+  return { nonce: parseText(nonce, "nonce", 64), records: parseDigest(records) };
+}
+
+function parseLeaseAnswer(value: unknown): LeaseAnswer {
+  const { kind, retryMs } = members(value, "lease", ["kind"], ["retryMs"]);
+  if (kind === "granted" && retryMs === undefined) return { kind };
+  if (kind !== "withheld") throw new SpaceError("input/invalid", { field: "kind", problem: "is not known" });
+  return { kind, retryMs: parseInteger(retryMs, "retryMs", 0, longestRetryMs) };
 }

@@ -16,6 +16,8 @@ export interface WorkerLimits {
   readonly adoptionsAtOnce: number;
   /** Pause before an unacknowledged report is sent again. */
   readonly reportRetryMs: number;
+  /** R-16: pause before a request for a lease that had no answer is made again. */
+  readonly leaseRetryMs: number;
   /** Commands that may wait for one sandbox; one more is `worker/busy`. */
   readonly waitingCommands: number;
   /** Tombstones kept; the oldest beyond them are forgotten. A late install stays refused: its process runs no more. */
@@ -38,6 +40,7 @@ export const defaultWorkerLimits: WorkerLimits = Object.freeze({
   bridgeRetryMostMs: 5000,
   adoptionsAtOnce: 16,
   reportRetryMs: 5000,
+  leaseRetryMs: 1000,
   waitingCommands: 16,
   retiredRecords: 10_000,
   closeWaitMs: 10_000,

@@ -6,7 +6,7 @@ import type {
   ActivationStore,
   ArchiveStore,
   AuditSink,
-  Clock,
+  BootClock,
   IdentityVerdict,
   NeededAccess,
   ObjectStore,
@@ -52,7 +52,7 @@ export interface WorkerPorts {
   /** File systems of snapshots. */
   readonly archives: ArchiveStore;
   readonly host: HostConnector;
-  readonly clock: Clock;
+  readonly clock: BootClock;
   readonly random: Random;
   readonly audit: AuditSink;
 }

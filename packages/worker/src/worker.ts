@@ -3,15 +3,17 @@
 
 import type { KeyObject } from "node:crypto";
 import type { Duplex } from "node:stream";
-import { manifestDigest, TrustedKeys } from "@space/capability";
+import { recordSetDigest, TrustedKeys } from "@space/capability";
 import {
   type ExecutionExit,
-  type KeyBundleReceiver,
+  type ReceiverFeed,
+  type RecordReceiver,
   type SandboxId,
   SpaceError,
   type WorkerControl,
   type WorkerId,
   type WorkerInventory,
+  type WorkerPresence,
 } from "@space/model";
 import { resetReason } from "@space/wire";
 import { newCounters, type WorkerCounters } from "./counters.ts";
@@ -21,12 +23,14 @@ import type { AdmissionCheck, WorkerPorts } from "./ports.ts";
 import { ControlPlaneLink } from "./sbx-manager/control-plane-link.ts";
 import { Executions } from "./sbx-manager/executions.ts";
 import { HostBridge } from "./sbx-manager/host-bridge.ts";
+import { inventoryOf } from "./sbx-manager/inventory.ts";
 import { KeyedQueue } from "./sbx-manager/keyed-queue.ts";
+import { LeaseKeeper } from "./sbx-manager/lease-keeper.ts";
 import { OpenStreams } from "./sbx-manager/open-streams.ts";
 import { loseExecution, type WorkerParts } from "./sbx-manager/parts.ts";
 import { readopt } from "./sbx-manager/readopt.ts";
 import { Reports } from "./sbx-manager/reports.ts";
-import { workerCommands } from "./sbx-manager/worker-commands.ts";
+import { workerCommands, workerFeed } from "./sbx-manager/worker-commands.ts";
 
 export interface WorkerOptions {
   /** The worker of the record store. */
@@ -44,12 +48,18 @@ export interface WorkerStats extends Readonly<WorkerCounters> {
   readonly executions: number;
   readonly bridgeConnected: boolean;
   readonly bundleVersion: number;
+  /** R-16: whether it has a lease now. */
+  readonly leased: boolean;
 }
 
 /** One worker: node-api and sbx-manager in one process. */
 export interface Worker {
   readonly workerId: WorkerId;
-  readonly control: WorkerControl & KeyBundleReceiver;
+  readonly control: WorkerControl & RecordReceiver;
+  /** What the control plane's feed says. */
+  readonly feed: ReceiverFeed;
+  /** R-16: asks for leases over this from now on; undefined: over nothing. {@link serveControlPlane} does so by itself. */
+  leaseFrom(presence: Pick<WorkerPresence, "renew"> | undefined): void;
   /** Takes a gateway's connection; `presenter` is the verified thumbprint of its certificate (R-7). */
   acceptGateway(socket: Duplex, presenter: string): void;
   /**
@@ -94,6 +104,11 @@ function gatherParts(options: WorkerOptions, ports: WorkerPorts): WorkerParts {
   const { clock } = ports;
   const counters = newCounters();
   const executions = new Executions(ports.records);
+  const keys = new TrustedKeys({
+    root: options.rootPublicKey,
+    store: ports.records,
+    memoryLimit: limits.rememberedCapabilities,
+  });
   const parts: WorkerParts = {
     ...ports,
     workerId: options.workerId,
@@ -102,10 +117,19 @@ function gatherParts(options: WorkerOptions, ports: WorkerPorts): WorkerParts {
     limits,
     counters,
     executions,
-    keys: new TrustedKeys({
-      root: options.rootPublicKey,
-      store: ports.records,
-      memoryLimit: limits.rememberedCapabilities,
+    keys,
+    lease: new LeaseKeeper({
+      ...ports,
+      workerId: options.workerId,
+      keys,
+      holders: [],
+      retryMs: limits.leaseRetryMs,
+      recordsDigest: () => recordSetDigest(inventoryOf(parts)),
+      onRenewed: () => parts.streams.resumeAll(),
+      onGivenUp: () => {
+        counters.cut += parts.streams.size;
+        parts.streams.cutAll(resetReason.leaseEnded);
+      },
     }),
     streams: new OpenStreams(clock, (sandboxId) => ports.records.read(sandboxId)),
     reports: new Reports(clock, limits.reportRetryMs),
@@ -136,7 +160,8 @@ function handleExit(parts: WorkerParts, exit: ExecutionExit): void {
 }
 
 class ComposedWorker implements Worker {
-  readonly control: WorkerControl & KeyBundleReceiver;
+  readonly control: WorkerControl & RecordReceiver;
+  readonly feed: ReceiverFeed;
   readonly #parts: WorkerParts;
   readonly #admission: AdmissionCheck;
   readonly #admissionName: WorkerStats["admission"];
@@ -149,10 +174,15 @@ class ComposedWorker implements Worker {
     this.#admissionName = admission.name;
     this.#admission = admission.make(parts.keys, parts);
     this.control = workerCommands(parts);
+    this.feed = workerFeed(parts, this.control);
   }
 
   get workerId(): WorkerId {
     return this.#parts.workerId;
+  }
+
+  leaseFrom(presence: Pick<WorkerPresence, "renew"> | undefined): void {
+    this.#parts.lease.use(presence);
   }
 
   acceptGateway(socket: Duplex, presenter: string): void {
@@ -172,7 +202,7 @@ class ComposedWorker implements Worker {
     socket: Duplex,
     endpoint: { readonly host: string; readonly port: number },
   ): Promise<void> {
-    const link = new ControlPlaneLink(this.#parts, this.control, socket);
+    const link = new ControlPlaneLink(this.#parts, this, socket);
     this.#controlPlanes.add(link);
     try {
       if (this.#closed) throw new SpaceError("link/closed", {});
@@ -185,33 +215,25 @@ class ComposedWorker implements Worker {
         endpoint,
         inventory: this.inventory(),
         bundleVersion: keys.version,
+        feedPosition: this.#parts.records.feedPosition,
       });
       await link.ended;
     } finally {
       link.close();
       this.#controlPlanes.delete(link);
-      if (this.#controlPlanes.size === 0) this.#parts.reports.use(undefined);
+      if (this.#controlPlanes.size === 0) {
+        this.#parts.reports.use(undefined);
+        this.#parts.lease.use(undefined);
+      }
     }
   }
 
   inventory(): WorkerInventory {
-    const { executions, records } = this.#parts;
-    const installed = records
-      .all()
-      .filter(({ state, identity }) => state === "installed" && executions.find(identity.activation.id))
-      .map(({ identity }) => identity);
-    const frozen = executions
-      .all()
-      .flatMap(({ phase, manifest, identity }) =>
-        phase === "kept" && manifest !== null
-          ? [{ sandboxId: identity.sandboxId, manifest: manifestDigest(manifest) }]
-          : [],
-      );
-    return { installed, frozen };
+    return inventoryOf(this.#parts);
   }
 
   stats(): WorkerStats {
-    const { counters, streams, executions, bridge, keys } = this.#parts;
+    const { counters, streams, executions, bridge, keys, lease } = this.#parts;
     return {
       ...counters,
       admission: this.#admissionName,
@@ -219,12 +241,14 @@ class ComposedWorker implements Worker {
       executions: executions.count,
       bridgeConnected: bridge.connected,
       bundleVersion: keys.version,
+      leased: lease.held,
     };
   }
 
   async close(how: "stopAll" | "leave"): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
+    this.#parts.lease.close();
     this.#parts.streams.cutAll(resetReason.closing);
     for (const link of [...this.#controlPlanes]) link.close();
     await this.#commandsEnded();

@@ -116,8 +116,16 @@ export interface AuditFields {
     /** Executions that it should have had. */
     readonly lost: number;
   };
+  /** Its record set was not the one expected, and was repaired. */
+  "worker/reconciled": { readonly workerId: WorkerId; readonly ended: number; readonly lost: number };
   "worker/disconnected": { readonly workerId: WorkerId };
   "worker/refused": { readonly workerId: WorkerId; readonly problem: string };
+  /** R-16: a worker asked for a lease while it had not acknowledged all that it was told. */
+  "lease/withheld": { readonly workerId: WorkerId };
+  /** R-16: a worker has no lease any more: from here on it serves nothing, until it has one again. */
+  "lease/ended": { readonly workerId: WorkerId };
+  /** R-16: `fenced`: whether it had been without one. */
+  "lease/taken": { readonly workerId: WorkerId; readonly position: number; readonly fenced: boolean };
   /** An order to a worker did not arrive; it is tried again. */
   "order/undelivered": {
     readonly workerId: WorkerId;
@@ -210,7 +218,11 @@ export const auditFieldClasses: AuditFieldClasses = {
   "api-key/created": { keyId: "sensitive", tenantId: "public" },
   "api-key/refused": { problem: "public" },
   "worker/connected": { workerId: "public", running: "public", ended: "public", lost: "public" },
+  "worker/reconciled": { workerId: "public", ended: "public", lost: "public" },
   "worker/disconnected": { workerId: "public" },
+  "lease/withheld": { workerId: "public" },
+  "lease/ended": { workerId: "public" },
+  "lease/taken": { workerId: "public", position: "public", fenced: "public" },
   "worker/refused": { workerId: "public", problem: "public" },
   "order/undelivered": { workerId: "public", sandboxId: "public", order: "public", code: "public" },
   "upkeep/failed": { task: "public", sandboxId: "public", code: "public" },

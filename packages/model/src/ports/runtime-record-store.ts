@@ -16,5 +16,11 @@ export interface RuntimeRecordStore extends KeyBundleStore {
   replace(expected: RuntimeRecord | undefined, next: RuntimeRecord): boolean;
   /** Forgets the oldest tombstones beyond `keepRetired`; never an installed record. Returns how many. */
   prune(keepRetired: number): number;
+  /** The highest position of the feed ever noted here; 0 for none. */
+  readonly feedPosition: number;
+  /** Noted before what is at that position is applied, and durable no later than the next write of a record, or {@link syncFeedPosition}. */
+  noteFeedPosition(position: number): void;
+  /** Returns when what was noted is durable. */
+  syncFeedPosition(): void;
   close(): void;
 }

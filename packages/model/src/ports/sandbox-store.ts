@@ -78,8 +78,9 @@ export type SideEffect =
       readonly manifest: Digest;
     };
 
-/** A side effect on its way. `id` is new when the order was replaced. */
+/** A side effect on its way. */
 export interface PendingSideEffect {
+  /** Its position in the receiver's feed: grows with every order, and is new when the order was replaced. */
   readonly id: number;
   readonly effect: SideEffect;
   readonly attempts: number;
@@ -235,8 +236,6 @@ export interface SandboxStore {
   enqueue(effects: readonly SideEffect[]): Promise<readonly PendingSideEffect[]>;
   /** In the order in which they were written. */
   pending(query: PendingQuery): Promise<readonly PendingSideEffect[]>;
-  /** Done: removed, unless it was replaced since. */
-  settle(id: number): Promise<void>;
   /** Failed: tried again not before then. */
   postpone(id: number, notBeforeMs: number): Promise<void>;
 
@@ -249,5 +248,7 @@ export interface PendingQuery {
   readonly sandboxId?: SandboxId;
   /** Only those that may be tried by then. */
   readonly dueMs?: number;
+  /** Only those behind this position. */
+  readonly afterId?: number;
   readonly limit: number;
 }

@@ -3,7 +3,9 @@
 
 import type { ExecutionIdentity, SubstrateName } from "../identity.ts";
 import type { Digest, SandboxId, TenantId, WorkerId } from "../ids.ts";
+import type { LeaseAnswer, LeaseRequest } from "../lease.ts";
 import type { MemoryKept, SnapshotManifest } from "../snapshot.ts";
+import type { ReceiverFeed } from "./receiver-feed.ts";
 import type { ExecutionLimits } from "./substrate.ts";
 
 export interface ActivateRequest {
@@ -41,18 +43,29 @@ export interface SnapshotAnswer {
  * the worker has made its effect durable. Throws `worker/unreachable` when the answer did not come: the effect is then unknown.
  */
 export interface WorkerControl {
-  /** Starts the execution. It serves nobody before {@link install}. */
+  /** Starts the execution. It serves nobody before its certificate is installed. */
   activate(request: ActivateRequest): Promise<ActivateAnswer>;
-  /** R-12: the certificate, verified by the worker itself, becomes its runtime record. */
-  install(certificate: string): Promise<void>;
   /** Ends the epoch, stops admitting, flushes, freezes and snapshots. The guest stays frozen until the next command. */
   snapshot(identity: ExecutionIdentity, previousManifest: Digest | null): Promise<SnapshotAnswer>;
   /** A pause that lost: the frozen guest runs and admits again under the same identity, in a new epoch. */
   abortPause(identity: ExecutionIdentity): Promise<void>;
+  /** What it serves and keeps frozen now: asked for where the digest of its record set is not the one expected. */
+  inventory(): Promise<WorkerInventory>;
+}
+
+/**
+ * What a receiver does with what its feed says (see `ReceiverFeed`). Each is safe to repeat, verified by the receiver
+ * itself, whoever carried it, and resolves only when its effect is durable.
+ */
+export interface RecordReceiver extends KeyBundleReceiver {
+  /** R-12: the certificate becomes the runtime record. */
+  install(certificate: string): Promise<void>;
   /** R-12: a signed retirement. `keepFrozen`: the processes stay frozen under the manifest's digest; otherwise they end. */
   retire(retirement: string, keepFrozen: Digest | null): Promise<void>;
-  /** Ends processes that were kept frozen for this sandbox, if any. */
-  discard(sandboxId: SandboxId): Promise<void>;
+  /** Ends processes that were kept frozen for this sandbox under this manifest; others stay (incident 1). */
+  discard(sandboxId: SandboxId, manifest: Digest): Promise<void>;
+  /** R-16: a grant counts only for the request that it names. Throws `lease/refused`. */
+  takeLease(grant: string): Promise<void>;
 }
 
 /** A worker as the control plane sees it. */
@@ -60,6 +73,7 @@ export interface WorkerHandle {
   readonly workerId: WorkerId;
   readonly control: WorkerControl;
   readonly keys: KeyBundleReceiver;
+  readonly feed: ReceiverFeed;
   readonly endpoint: { readonly host: string; readonly port: number };
   /** Most executions that it holds at once, frozen ones included. */
   readonly capacity: number;
@@ -106,6 +120,8 @@ export interface WorkerHello {
   readonly inventory: WorkerInventory;
   /** R-10: version of the verification bundle that it holds; 0 for none. */
   readonly bundleVersion: number;
+  /** The highest position of its feed that it has applied; 0 for none. */
+  readonly feedPosition: number;
 }
 
 export interface WorkerWelcome {
@@ -118,4 +134,6 @@ export interface WorkerPresence {
   hello(hello: WorkerHello): Promise<WorkerWelcome>;
   /** Resolves when the control plane has recorded it. Repeating a report is safe. */
   report(report: WorkerReport): Promise<void>;
+  /** R-16: asks for a lease, counted from the moment at which this is sent. */
+  renew(request: LeaseRequest): Promise<LeaseAnswer>;
 }

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-import type { Clock } from "@space/model";
+import type { BootClock } from "@space/model";
+import { bootTimeNanoseconds } from "@space/platform-linux";
 
 /** The host's time. */
-export const systemClock: Clock = {
+export const systemClock: BootClock = {
   wallMs: () => Date.now(),
   monotonicMs: () => performance.now(),
+  bootMs: () => Number(bootTimeNanoseconds() / 1000n) / 1000,
   after(delayMs, callback) {
     const timer = setTimeout(callback, delayMs);
     return () => clearTimeout(timer);

@@ -25,9 +25,15 @@ export interface ForwardedFacts {
   readonly isShort: boolean;
 }
 
+/** whether this worker may serve at this instant. */
+export interface ServingLease {
+  readonly held: boolean;
+}
+
 /**
  * One admitted operation between its gateway and the bridge: bytes both ways under each side's own flow control, each
- * direction ended apart, until both have ended, one side resets, or its epoch ends. It is the handler of the gateway's
+ * direction ended apart, until both have ended, one side resets, or its epoch ends. While the worker has no lease,
+ * nothing passes: it waits here, in order, as much as the windows of the two streams let come (R-16). It is the handler of the gateway's
  * stream; {@link bridgeSide} is the handler of the other.
  */
 export class ForwardedOperation implements StreamHandlers, LeasedStream {
@@ -37,6 +43,9 @@ export class ForwardedOperation implements StreamHandlers, LeasedStream {
   readonly #gateway: LinkStream;
   readonly #streams: OpenStreams;
   readonly #lease: StreamLease;
+  readonly #serving: ServingLease;
+  /** What came while the worker had no lease. */
+  #parked: (() => void)[] | undefined;
   #bridge: LinkStream | undefined;
   /** Bytes of the gateway's that the bridge has no room for yet, and the other way. */
   #heldFromGateway = 0;
@@ -45,10 +54,11 @@ export class ForwardedOperation implements StreamHandlers, LeasedStream {
   #bridgeEnded = false;
 
   /** Registers the stream under the lease of its sandbox's epoch. */
-  constructor(facts: ForwardedFacts, gateway: LinkStream, streams: OpenStreams) {
+  constructor(facts: ForwardedFacts, gateway: LinkStream, streams: OpenStreams, serving: ServingLease) {
     this.#admission = facts.admission;
     this.#gateway = gateway;
     this.#streams = streams;
+    this.#serving = serving;
     this.isShort = facts.isShort;
     this.bridgeSide = new BridgeSide(this);
     this.#lease = streams.register(facts.record, this);
@@ -60,12 +70,14 @@ export class ForwardedOperation implements StreamHandlers, LeasedStream {
 
   /** From the gateway. */
   onData(chunk: Buffer): void {
+    if (this.#isHeldBack) return this.#park(() => this.onData(chunk));
     if (!this.#mayPass()) return;
     if (this.#bridge === undefined || this.#bridge.send(chunk)) this.#gateway.consumed(chunk.length);
     else this.#heldFromGateway += chunk.length;
   }
 
   onEnd(): void {
+    if (this.#isHeldBack) return this.#park(() => this.onEnd());
     this.#gatewayEnded = true;
     this.#endBridge();
   }
@@ -85,6 +97,7 @@ export class ForwardedOperation implements StreamHandlers, LeasedStream {
   }
 
   answer(head: Buffer): void {
+    if (this.#isHeldBack) return this.#park(() => this.answer(head));
     if (!this.#mayPass()) return;
     try {
       const answer = parseAnswerHead(JSON.parse(head.toString("utf8")));
@@ -105,12 +118,14 @@ export class ForwardedOperation implements StreamHandlers, LeasedStream {
   }
 
   bridgeData(chunk: Buffer): void {
+    if (this.#isHeldBack) return this.#park(() => this.bridgeData(chunk));
     if (!this.#mayPass()) return;
     if (this.#gateway.send(chunk)) this.#bridge?.consumed(chunk.length);
     else this.#heldFromBridge += chunk.length;
   }
 
   bridgeEnd(): void {
+    if (this.#isHeldBack) return this.#park(() => this.bridgeEnd());
     this.#bridgeEnded = true;
     this.#endGateway();
   }
@@ -130,8 +145,26 @@ export class ForwardedOperation implements StreamHandlers, LeasedStream {
 
   /** from here on no byte passes in either direction; each leg hears the reason. */
   cut(reason: ResetReason): void {
+    this.#parked = undefined;
     this.#gateway.reset(reason);
     this.#bridge?.reset(reason);
+  }
+
+  /** in the order in which it came; what comes to be held again waits again. */
+  resume(): void {
+    const parked = this.#parked ?? [];
+    this.#parked = undefined;
+    for (const pass of parked) pass();
+  }
+
+  /** asked of every piece, of the clock itself: a process that stood still must not deliver what it had in hand. */
+  get #isHeldBack(): boolean {
+    return this.#parked !== undefined || !this.#serving.held;
+  }
+
+  #park(pass: () => void): void {
+    this.#parked ??= [];
+    this.#parked.push(pass);
   }
 
   /** asked of every piece. A stream that outlived its epoch ends here, on both legs. */
@@ -161,6 +194,7 @@ export class ForwardedOperation implements StreamHandlers, LeasedStream {
   }
 
   #leave(): void {
+    this.#parked = undefined;
     this.#streams.leave(this.#lease, this);
   }
 }

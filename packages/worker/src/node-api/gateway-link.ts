@@ -108,7 +108,7 @@ export class GatewayLink {
     if (verdict.kind !== "match") return verdict;
     const rejected = verdict.identity;
     if (record === undefined) return { kind: "refresh-route", reason: "not-installed", rejected };
-    const reason = this.#parts.executions.refusal(record);
+    const reason = this.#parts.lease.held ? this.#parts.executions.refusal(record) : "no-lease";
     return reason === undefined ? { kind: "match", record } : { kind: "refresh-route", reason, rejected };
   }
 
@@ -122,7 +122,7 @@ export class GatewayLink {
     const { activation } = record.identity;
     this.#parts.counters.admitted += 1;
     const facts = { admission, record, isShort: isShort(operation) };
-    const forwarded = new ForwardedOperation(facts, stream, this.#parts.streams);
+    const forwarded = new ForwardedOperation(facts, stream, this.#parts.streams, this.#parts.lease);
     // The capability goes no further than here.
     const head = JSON.stringify({ activation: activation.id, target, method, path, headers });
     const bridge = this.#parts.bridge.open(head, forwarded.bridgeSide, ended);

@@ -2,13 +2,15 @@
 // Copyright 2026 The SPACE authors
 
 import type { Duplex } from "node:stream";
-import { type KeyBundleReceiver, SpaceError, type WorkerControl, type WorkerHello } from "@space/model";
+import { type ReceiverFeed, SpaceError, type WorkerControl, type WorkerHello } from "@space/model";
 import {
   decodeJson,
   FrameLink,
+  isFeedHead,
   type LinkStream,
   rpcMethod,
   type StreamHandlers,
+  serveReceiverFeed,
   serveRpc,
   workerControlHandlers,
   workerPresenceClient,
@@ -23,10 +25,16 @@ export class ControlPlaneLink {
   readonly #parts: WorkerParts;
   readonly #link: FrameLink;
   readonly #handlers: ReturnType<typeof workerControlHandlers>;
+  readonly #feed: ReceiverFeed;
   readonly #ended = Promise.withResolvers<void>();
 
-  constructor(parts: WorkerParts, control: WorkerControl & KeyBundleReceiver, socket: Duplex) {
+  constructor(
+    parts: WorkerParts,
+    { control, feed }: { readonly control: WorkerControl; readonly feed: ReceiverFeed },
+    socket: Duplex,
+  ) {
     this.#parts = parts;
+    this.#feed = feed;
     this.#handlers = workerControlHandlers(control);
     this.#link = new FrameLink(socket, {
       dialled: true,
@@ -47,6 +55,7 @@ export class ControlPlaneLink {
     const { bundle } = await presence.hello(hello);
     if (bundle !== null) this.#parts.keys.replace(bundle); // before anything is admitted under it
     this.#parts.reports.use(presence);
+    this.#parts.lease.use(presence);
   }
 
   close(): void {
@@ -54,6 +63,7 @@ export class ControlPlaneLink {
   }
 
   #command(stream: LinkStream, head: Buffer): StreamHandlers {
+    if (isFeedHead(head)) return serveReceiverFeed(stream, this.#feed);
     try {
       const value = decodeJson(head.toString("utf8"));
       const rpc = rpcMethod(value);

@@ -54,7 +54,7 @@ class HandClock implements Clock {
 
 function newStream(isShort = true): LeasedStream & { cuts: ResetReason[] } {
   const cuts: ResetReason[] = [];
-  return { isShort, cuts, cut: (reason) => cuts.push(reason) };
+  return { isShort, cuts, cut: (reason) => cuts.push(reason), resume: () => undefined };
 }
 
 test("R-21: a cut ends every stream of the sandbox before it returns, once, and no other's", () => {

@@ -10,6 +10,8 @@ export interface LeasedStream {
   readonly isShort: boolean;
   /** Ends input and output in both directions, at once, with this word on both legs. */
   cut(reason: ResetReason): void;
+  /** the worker has a lease again: what was held passes now. */
+  resume(): void;
 }
 
 /** Reads the durable record as it is now. */
@@ -80,6 +82,11 @@ export class OpenStreams {
     this.#bySandbox.delete(sandboxId);
     for (const stream of streams) stream.cut(reason);
     return streams.size;
+  }
+
+  /** */
+  resumeAll(): void {
+    for (const streams of this.#bySandbox.values()) for (const stream of streams) stream.resume();
   }
 
   cutAll(reason: ResetReason): void {

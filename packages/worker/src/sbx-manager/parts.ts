@@ -18,6 +18,7 @@ import type { WorkerPorts } from "../ports.ts";
 import type { Executions } from "./executions.ts";
 import type { HostBridge } from "./host-bridge.ts";
 import type { KeyedQueue } from "./keyed-queue.ts";
+import type { LeaseKeeper } from "./lease-keeper.ts";
 import type { OpenStreams } from "./open-streams.ts";
 import type { Reports } from "./reports.ts";
 
@@ -29,6 +30,7 @@ export interface WorkerParts extends WorkerPorts {
   readonly limits: WorkerLimits;
   readonly counters: WorkerCounters;
   readonly keys: TrustedKeys;
+  readonly lease: LeaseKeeper;
   readonly executions: Executions;
   readonly streams: OpenStreams;
   readonly bridge: HostBridge;

@@ -36,6 +36,7 @@ function presence(answer: () => Promise<void>): WorkerPresence & { heard: Worker
   return {
     heard,
     hello: () => Promise.reject(new Error("not expected")),
+    renew: () => Promise.reject(new Error("not expected")),
     report: async (said) => {
       heard.push(said);
       await answer();

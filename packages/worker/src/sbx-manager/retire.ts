@@ -68,9 +68,10 @@ function mayKeep({ phase, manifest }: ActivationRecord, keepFrozen: Digest): boo
   return isFrozen && manifest !== null && manifestDigest(manifest) === keepFrozen;
 }
 
-/** Ends the processes that were kept frozen for the sandbox. */
-export async function discard(parts: WorkerParts, sandboxId: SandboxId): Promise<void> {
+/** Ends the processes that were kept frozen for the sandbox under this manifest; others stay (incident 1). */
+export async function discard(parts: WorkerParts, sandboxId: SandboxId, manifest: Digest): Promise<void> {
   for (const activation of parts.executions.ofSandbox(sandboxId)) {
-    if (activation.phase === "kept") await stopExecution(parts, activation);
+    const isKept = activation.phase === "kept" && activation.manifest !== null;
+    if (isKept && manifestDigest(activation.manifest) === manifest) await stopExecution(parts, activation);
   }
 }

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import {
+  type AuditSink,
+  type BootClock,
+  type LeaseAnswer,
+  type LeaseRequest,
+  leaseMarginMs,
+  longestLeaseSeconds,
+  type ReceiverStore,
+  type SandboxStore,
+  type WorkerId,
+} from "@space/model";
+import type { ControlLimits } from "./limits.ts";
+import type { ReceiverFeeds } from "./receiver-feeds.ts";
+import type { Signer } from "./signer.ts";
+import { within } from "./transitions.ts";
+
+export interface LeasePorts {
+  readonly receivers: ReceiverStore;
+  readonly sandboxes: SandboxStore;
+  readonly feeds: ReceiverFeeds;
+  readonly signer: Signer;
+  readonly clock: BootClock;
+  readonly audit: AuditSink;
+  readonly limits: ControlLimits;
+}
+
+/**
+ * R-16: the leases that were granted, and so until when each worker may still serve. Every moment is of the boot-time
+ * clock of this process's host, and on the safe side: a grant counts from the arrival of its request, which was sent before.
+ */
+export class Leases {
+  readonly #ports: LeasePorts;
+  readonly #endMs = new Map<WorkerId, number>();
+
+  private constructor(ports: LeasePorts) {
+    this.#ports = ports;
+  }
+
+  /**
+   * Assumes that every lease was granted at this instant: nobody knows what was granted last before this process. A
+   * worker that holds something and was never granted any is taken for one with the longest. Throws `store/failed`.
+   */
+  static async open(ports: LeasePorts): Promise<Leases> {
+    const leases = new Leases(ports);
+    const nowMs = ports.clock.bootMs();
+    for (const workerId of (await ports.sandboxes.load()).keys())
+      leases.#endMs.set(workerId, nowMs + longestLeaseSeconds * 1000);
+    for (const { workerId, lease } of await ports.receivers.receivers()) {
+      if (lease !== null) leases.#endMs.set(workerId, nowMs + lease.termMs);
+    }
+    return leases;
+  }
+
+  /** For how long a worker's last lease has been over for certain, the clocks' drift included; negative while it may be valid. */
+  overForMs(workerId: WorkerId): number {
+    const endMs = this.#endMs.get(workerId);
+    if (endMs === undefined) return Number.POSITIVE_INFINITY; // it was never allowed to serve
+    return this.#ports.clock.bootMs() - (endMs + leaseMarginMs);
+  }
+
+  /** R-16: whether a successor of what ran there may be started elsewhere, whatever that worker has heard. */
+  isOver(workerId: WorkerId): boolean {
+    return this.overForMs(workerId) >= 0;
+  }
+
+  /** R-10: who may still serve, and so must have acknowledged a key before it signs. */
+  leased(): readonly WorkerId[] {
+    return [...this.#endMs.keys()].filter((workerId) => !this.isOver(workerId));
+  }
+
+  /**
+   * Answers a request that arrived just now. The grant is told on the feed before this resolves. Withheld while a
+   * retirement or the keys of version `owedBundle` are unacknowledged. Throws `store/failed`, or what the worker answers to the grant.
+   */
+  async renew(workerId: WorkerId, request: LeaseRequest, owedBundle: number): Promise<LeaseAnswer> {
+    const { clock, feeds, receivers, limits, signer, audit } = this.#ports;
+    const arrivedMs = clock.bootMs();
+    const isSettled = await within(clock, limits.leaseWaitMs, feeds.settled(workerId));
+    if (isSettled !== true || feeds.acknowledged(workerId).bundleVersion < owedBundle) {
+      audit.record("lease/withheld", { workerId });
+      return { kind: "withheld", retryMs: limits.leaseRetryMs };
+    }
+    const termMs = limits.leaseMs;
+    // Before it is durable: whoever looks meanwhile must see the later end.
+    this.#endMs.set(workerId, Math.max(this.#endMs.get(workerId) ?? 0, arrivedMs + termMs));
+    await receivers.recordLease(workerId, { grantedAtMs: clock.wallMs(), termMs });
+    const grant = signer.lease({
+      workerId,
+      nonce: request.nonce,
+      termSeconds: termMs / 1000,
+      position: feeds.acknowledged(workerId).position,
+    });
+    await feeds.tell(workerId, { kind: "lease", grant });
+    return { kind: "granted" };
+  }
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import { parseWorkerId, type ReceiverRecord, type ReceiverStore, type WorkerId } from "@space/model";
+import type { Database, Statements } from "./database.ts";
+import { integer, type Row } from "./row.ts";
+
+/** {@link ReceiverStore} over SQLite. */
+export class SqliteReceiverStore implements ReceiverStore {
+  readonly #database: Database;
+
+  constructor(database: Database) {
+    this.#database = database;
+  }
+
+  async receivers(): Promise<readonly ReceiverRecord[]> {
+    return this.#database.all("SELECT * FROM receivers ORDER BY worker_id").map(rowToReceiver);
+  }
+
+  acknowledgeOrder(workerId: WorkerId, position: number): Promise<void> {
+    return this.#database.write((statements) => {
+      // By position, so that an order that was replaced meanwhile stays.
+      statements.run("DELETE FROM outbox WHERE id = :position AND worker_id = :workerId", {
+        position,
+        workerId,
+      });
+      raise(statements, "position", workerId, position);
+    });
+  }
+
+  acknowledgeBundle(workerId: WorkerId, version: number): Promise<void> {
+    return this.#database.write((statements) => raise(statements, "bundle_version", workerId, version));
+  }
+
+  recordLease(workerId: WorkerId, lease: NonNullable<ReceiverRecord["lease"]>): Promise<void> {
+    return this.#database.write((statements) => {
+      statements.run(
+        `INSERT INTO receivers (worker_id, lease_granted_at_ms, lease_term_ms)
+          VALUES (:workerId, :grantedAtMs, :termMs) ON CONFLICT (worker_id)
+          DO UPDATE SET lease_granted_at_ms = :grantedAtMs, lease_term_ms = :termMs
+          WHERE lease_granted_at_ms IS NULL OR lease_granted_at_ms + lease_term_ms < :grantedAtMs + :termMs`,
+        { workerId, ...lease },
+      );
+    });
+  }
+}
+
+function raise(
+  statements: Statements,
+  column: "position" | "bundle_version",
+  workerId: WorkerId,
+  value: number,
+): void {
+  statements.run(
+    `INSERT INTO receivers (worker_id, ${column}) VALUES (:workerId, :value)
+      ON CONFLICT (worker_id) DO UPDATE SET ${column} = max(${column}, :value)`,
+    { workerId, value },
+  );
+}
+
+function rowToReceiver(row: Row): ReceiverRecord {
+  return {
+    workerId: parseWorkerId(row["worker_id"]),
+    position: integer(row, "position"),
+    bundleVersion: integer(row, "bundle_version"),
+    lease:
+      row["lease_term_ms"] === null
+        ? null
+        : { grantedAtMs: integer(row, "lease_granted_at_ms"), termMs: integer(row, "lease_term_ms") },
+  };
+}

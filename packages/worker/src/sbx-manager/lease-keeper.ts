@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import { type TrustedKeys, verifyLease } from "@space/capability";
+import {
+  type AuditSink,
+  type BootClock,
+  type Digest,
+  fencedLimitMs,
+  type LeaseAnswer,
+  leaseNonceBytes,
+  type Random,
+  SpaceError,
+  type WorkerId,
+  type WorkerPresence,
+} from "@space/model";
+
+/** Who else holds the deadline: what a daemon that stands still cannot fence, they do. */
+export interface LeaseHolder {
+  /** Serves until then, on the host's boot-time clock; goes on at once where it was fenced. Never rejects. */
+  holdUntil(deadlineBootMs: number): Promise<void>;
+}
+
+export interface LeaseKeeperPorts {
+  readonly workerId: WorkerId;
+  readonly clock: BootClock;
+  readonly random: Random;
+  readonly audit: AuditSink;
+  readonly keys: TrustedKeys;
+  readonly holders: readonly LeaseHolder[];
+  /** Pause before a request that had no answer is made again. */
+  readonly retryMs: number;
+  readonly recordsDigest: () => Digest;
+  /** The lease is back: what was held goes on. */
+  readonly onRenewed: () => void;
+  /** Without a lease for so long that what is held must end. */
+  readonly onGivenUp: () => void;
+}
+
+/**
+ * R-16: this worker's lease. It asks a third of the term after it asked last, and counts from the moment at which it
+ * asked, on a clock that runs on while the host sleeps. {@link held} is compared with that clock at every look, so that a
+ * process which stood still knows it before it does anything.
+ */
+export class LeaseKeeper {
+  readonly #ports: LeaseKeeperPorts;
+  #deadlineMs = 0;
+  #asked: { readonly nonce: string; readonly sentMs: number } | undefined;
+  #presence: Pick<WorkerPresence, "renew"> | undefined;
+  #isFenced = true;
+  #cancelAsk: () => void = () => undefined;
+  #cancelEnd: () => void = () => undefined;
+
+  constructor(ports: LeaseKeeperPorts) {
+    this.#ports = ports;
+  }
+
+  /** R-16: whether this worker may serve at this instant. */
+  get held(): boolean {
+    return this.#ports.clock.bootMs() < this.#deadlineMs;
+  }
+
+  /** Throws `worker/fenced` without a lease. */
+  require(): void {
+    if (!this.held) throw new SpaceError("worker/fenced", { workerId: this.#ports.workerId });
+  }
+
+  get deadlineBootMs(): number {
+    return this.#deadlineMs;
+  }
+
+  /** From now on asks over this presence; undefined: over none, and the lease runs out. */
+  use(presence: Pick<WorkerPresence, "renew"> | undefined): void {
+    this.#presence = presence;
+    this.#asked = undefined;
+    this.#cancelAsk();
+    if (presence !== undefined) void this.#ask(presence);
+  }
+
+  /** A grant that was told. Throws `lease/refused` when it is not this worker's, or not of the last request. */
+  async take(token: string): Promise<void> {
+    const { workerId, keys, holders, audit } = this.#ports;
+    const grant = verifyLease(token, keys.ring);
+    const asked = this.#asked;
+    if (grant.workerId !== workerId) throw refused("another worker's");
+    if (asked === undefined || grant.nonce !== asked.nonce) throw refused("of another request");
+    const deadlineMs = asked.sentMs + grant.termSeconds * 1000;
+    if (deadlineMs <= this.#deadlineMs) throw refused("ends before the present one");
+    this.#asked = undefined;
+    await Promise.all(holders.map((holder) => holder.holdUntil(deadlineMs)));
+    this.#deadlineMs = Math.max(this.#deadlineMs, deadlineMs);
+    this.#watchEnd();
+    this.#askAfter(asked.sentMs + (grant.termSeconds * 1000) / 3 - this.#ports.clock.bootMs());
+    audit.record("lease/taken", { workerId, position: grant.position, fenced: this.#isFenced });
+    if (this.#isFenced && this.held) {
+      this.#isFenced = false;
+      this.#ports.onRenewed();
+    }
+  }
+
+  close(): void {
+    this.use(undefined);
+    this.#cancelEnd();
+  }
+
+  async #ask(presence: Pick<WorkerPresence, "renew">): Promise<void> {
+    const { clock, random, recordsDigest, retryMs } = this.#ports;
+    const nonce = Buffer.from(random.bytes(leaseNonceBytes)).toString("base64url");
+    // The moment before it is sent, however long it takes to leave: never later than what the control plane counts from.
+    this.#asked = { nonce, sentMs: clock.bootMs() };
+    const answer = await presence.renew({ nonce, records: recordsDigest() }).catch(() => undefined);
+    if (this.#presence !== presence || answer?.kind === "granted") return;
+    this.#askAfter(waitFor(answer) ?? retryMs);
+  }
+
+  #askAfter(delayMs: number): void {
+    const presence = this.#presence;
+    this.#cancelAsk();
+    if (presence === undefined) return;
+    this.#cancelAsk = this.#ports.clock.after(Math.max(0, delayMs), () => void this.#ask(presence));
+  }
+
+  #watchEnd(): void {
+    const { clock } = this.#ports;
+    this.#cancelEnd();
+    this.#cancelEnd = clock.after(this.#deadlineMs - clock.bootMs(), () => this.#end());
+  }
+
+  #end(): void {
+    const { clock, audit, workerId, onGivenUp } = this.#ports;
+    if (this.held) return this.#watchEnd();
+    this.#isFenced = true;
+    audit.record("lease/ended", { workerId });
+    this.#cancelEnd = clock.after(fencedLimitMs, onGivenUp);
+  }
+}
+
+function waitFor(answer: LeaseAnswer | undefined): number | undefined {
+  return answer?.kind === "withheld" ? answer.retryMs : undefined;
+}
+
+function refused(problem: string): SpaceError {
+  return new SpaceError("lease/refused", { problem });
+}
