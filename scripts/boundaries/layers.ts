@@ -25,6 +25,7 @@ export const layers: Readonly<Record<string, Layer>> = {
   wire: { packages: pure },
 
   mtls: adapter,
+  "audit-log": adapter,
   "store-sqlite": adapter,
   "object-store": adapter,
   "platform-linux": adapter,
@@ -45,6 +46,7 @@ export const layers: Readonly<Record<string, Layer>> = {
     packages: [
       ...lower,
       "mtls",
+      "audit-log",
       "store-sqlite",
       "object-store",
       "platform-linux",
@@ -62,6 +64,7 @@ export const layers: Readonly<Record<string, Layer>> = {
     packages: [
       ...lower,
       "mtls",
+      "audit-log",
       "store-sqlite",
       "object-store",
       "platform-linux",

@@ -2,6 +2,7 @@
 // Copyright 2026 The SPACE authors
 
 export { type Admission, admit } from "./admit.ts";
+export { openAuditCheckpoint, signAuditCheckpoint } from "./audit-checkpoint.ts";
 export {
   readVouchedCertificate,
   signCertificate,
@@ -24,7 +25,7 @@ export { type CertificateBreak, type ChainLink, chainLinksLimit } from "./chain-
 export type { ManifestBreak } from "./chain-manifests.ts";
 export { certificateDigest, manifestDigest, recordSetDigest, routeDigest } from "./digest.ts";
 export { CapabilityIssuer, type CapabilityRequest, type IssuerOptions } from "./issuer.ts";
-export { claimedKeyId, type KeyFinder, type KeyHolder, type TokenRefusal } from "./jws.ts";
+export { claimedKeyId, type KeyFinder, type KeyHolder, type OpenedToken, type TokenRefusal } from "./jws.ts";
 export { archiveBundlesLimit, KeyArchive } from "./key-archive.ts";
 export { type BundledKey, bundleKeysLimit, type KeyBundle, KeyRing, signKeyBundle } from "./key-ring.ts";
 export {

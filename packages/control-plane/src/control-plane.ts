@@ -4,6 +4,7 @@
 import type { Duplex } from "node:stream";
 import type { ChainExport } from "@space/capability";
 import type {
+  CheckpointSigner,
   KeyBundleReceiver,
   ReceiverFeed,
   RouteSource,
@@ -69,6 +70,8 @@ export interface ControlPlane {
   accept(socket: Duplex, workerId: WorkerId): void;
   /** As {@link accept}, without a socket. */
   attach(workerId: WorkerId, commands: WorkerControl & ReceiverFeed): AttachedWorker;
+  /** Signs checkpoints of this process's audit log with the key that signs now. */
+  readonly auditCheckpoint: CheckpointSigner;
   /** The workers that have said hello. */
   workers(): readonly WorkerHandle[];
   /** Stops serving, then leaves nothing at the workers: pauses what runs, files only; what cannot be paused by then is lost and says so. */
@@ -125,12 +128,14 @@ class OpenControlPlane implements ControlPlane {
   readonly routes: RouteResolver;
   readonly administration: Administration;
   readonly keys: KeyAdministration;
+  readonly auditCheckpoint: CheckpointSigner;
   readonly #parts: ControlParts;
   readonly #upkeep: Upkeep;
   readonly #links: WorkerLinks;
 
   constructor(parts: ControlParts) {
     this.#parts = parts;
+    this.auditCheckpoint = parts.signer.auditCheckpoint;
     this.service = new SandboxOperations(parts);
     this.routes = new RouteResolver(parts);
     this.administration = new Administration(parts);

@@ -6,6 +6,7 @@ import {
   type CapabilityRequest,
   certificateDigest,
   countersignManifest,
+  signAuditCheckpoint,
   signCertificate,
   signChainHead,
   signLease,
@@ -13,6 +14,7 @@ import {
 } from "@space/capability";
 import {
   type CapabilityClaims,
+  type CheckpointSigner,
   type Clock,
   type Digest,
   type ExecutionIdentity,
@@ -72,6 +74,12 @@ export class Signer {
       issuedAtSeconds: this.#nowSeconds(),
     });
   }
+
+  /** Of the audit log's chain; the newest bundle shows whose key it is. */
+  readonly auditCheckpoint: CheckpointSigner = (checkpoint) => ({
+    token: signAuditCheckpoint(this.#options.keys.current, checkpoint),
+    witness: { kind: "bundle", proof: this.#options.keys.bundle.token },
+  });
 
   /** */
   retirement(identity: ExecutionIdentity): string {

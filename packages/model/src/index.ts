@@ -82,13 +82,16 @@ export {
 export { enteredFrom, mayEnter, type SandboxState } from "./lifecycle.ts";
 export type { ActivationPhase, ActivationRecord, ActivationStore } from "./ports/activation-store.ts";
 export {
+  type AuditCheckpoint,
   type AuditEvent,
   type AuditEventName,
   type AuditFieldClasses,
   type AuditFields,
   type AuditSink,
+  type AuditWitness,
   auditFieldClass,
   auditFieldClasses,
+  type CheckpointSigner,
   type FieldClass,
   redactAuditFields,
 } from "./ports/audit.ts";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
+import { audit } from "./commands/audit.ts";
 import { bench } from "./commands/bench.ts";
 import { demo } from "./commands/demo.ts";
 import { doctor } from "./commands/doctor.ts";
@@ -15,6 +16,7 @@ import { explain } from "./failure.ts";
 type Command = (args: readonly string[]) => Promise<number>;
 
 const commands: Readonly<Record<string, Command>> = {
+  audit,
   bench,
   demo,
   doctor,

@@ -16,6 +16,10 @@ const text = `SPACE runs untrusted code for AI agents in isolated, stateful sand
       --expose              allow addresses other than loopback: anyone who reaches them may try keys and tokens
   ./space test              run every test
   ./space doctor            say what works on this host and what is missing
+  ./space audit verify      say whether any audit log was altered, cut or forged, and where (--data DIR, --json)
+      --root-key KEY        the installation's root public key, from elsewhere than the data directory
+      --checkpoint FILE     checkpoints kept elsewhere, one a line: what the logs must still hold
+  ./space audit tail        show the newest audit records (-n N, -f, --sensitive, --json, --data DIR)
   ./space bench path|start  measure against baselines in the same run (--json, --quick)
   ./space drill moves       many callers over two gateways while sandboxes move between two workers; every answer checked
       --callers N --cycles N --sandboxes N --pace-ms N --json

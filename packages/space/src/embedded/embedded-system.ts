@@ -4,6 +4,7 @@
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Duplex } from "node:stream";
+import { AuditLog } from "@space/audit-log";
 import { CapabilityIssuer, importSigningKey } from "@space/capability";
 import {
   type ControlLimits,
@@ -26,10 +27,10 @@ import {
 } from "@space/model";
 import { loadOrCreateEdge, loadOrCreateMesh } from "@space/mtls";
 import { type ControlStore, openControlStore } from "@space/store-sqlite";
+import { auditDirectory, controlPlaneProcess } from "../data/audit-directories.ts";
 import { type DataDirectory, openDataDirectory } from "../data/data-directory.ts";
 import { writeDurably } from "../data/durable-file.ts";
 import { type InstallationKeys, openInstallationKeys } from "../data/installation-keys.ts";
-import { auditFile } from "../host/audit-file.ts";
 import { listenMesh, portOf } from "../host/mesh-sockets.ts";
 import { systemClock } from "../host/system-clock.ts";
 import { systemRandom } from "../host/system-random.ts";
@@ -217,7 +218,7 @@ async function compose(
 
 interface StartedControlPlane {
   readonly keys: InstallationKeys;
-  readonly audit: ReturnType<typeof auditFile>;
+  readonly audit: AuditLog;
   readonly store: ControlStore;
   readonly control: ControlPlane;
 }
@@ -228,7 +229,10 @@ async function startControlPlane(
   undo: (() => unknown)[],
 ): Promise<StartedControlPlane> {
   const keys = openInstallationKeys(directory);
-  const audit = auditFile(join(directory.root, "audit.jsonl"));
+  const audit = AuditLog.open(
+    { directory: auditDirectory(directory.root, controlPlaneProcess), process: controlPlaneProcess },
+    { clock: systemClock, random: systemRandom },
+  );
   const store = openControlStore(directory.control, systemClock);
   undo.push(() => audit.close().then(() => store.close()));
   const { rootKey, privateKeys, tokenSecret } = keys;
@@ -241,6 +245,7 @@ async function startControlPlane(
     { ...store, rootKey, privateKeys, clock: systemClock, random: systemRandom, audit },
   );
   undo.push(() => control.close());
+  audit.signWith(control.auditCheckpoint);
   return { keys, audit, store, control };
 }
 

@@ -5,13 +5,14 @@ import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Duplex } from "node:stream";
 import { setTimeout as pause } from "node:timers/promises";
+import { AuditLog, meshCheckpointSigner } from "@space/audit-log";
 import { importPublicKey } from "@space/capability";
 import { type AuditSink, newWorkerId, SpaceError } from "@space/model";
 import { chunkedArchives, DirectoryObjectStore } from "@space/object-store";
 import { SqliteWorkerStore } from "@space/store-sqlite";
 import { NamespaceSubstrate } from "@space/substrate-namespace";
 import type { createWorker, Worker } from "@space/worker";
-import { auditFile } from "../host/audit-file.ts";
+import { auditDirectory } from "../data/audit-directories.ts";
 import { errorLog } from "../host/error-log.ts";
 import { dialMesh, type MeshMember, type MeshPeer, portOf } from "../host/mesh-sockets.ts";
 import { systemClock } from "../host/system-clock.ts";
@@ -48,10 +49,16 @@ async function startWorkerDaemon(configPath: string, create: typeof createWorker
     throw new SpaceError("certificate/refused", { problem: "the store is another worker's: enrol anew" });
   }
   const substrate = await openSubstrate(config);
-  const audit = auditFile(join(config.data, "audit.jsonl"));
+  const { workerId } = config;
+  const audit = AuditLog.open(
+    { directory: auditDirectory(config.data, workerId), process: workerId },
+    { clock: systemClock, random: systemRandom },
+  );
+  const identity = readMeshIdentity(config.tls.identity);
+  audit.signWith(meshCheckpointSigner({ certificate: identity.certificate, key: identity.key.reveal() }));
   const worker = await composeWorker(config, { create, records, substrate, audit });
   const member: MeshMember = {
-    identity: readMeshIdentity(config.tls.identity),
+    identity,
     authorityCertificate: readFileSync(config.tls.authority, "utf8"),
   };
   const kept = { ...config.listen, file: join(config.data, "port") };
@@ -65,7 +72,8 @@ async function startWorkerDaemon(configPath: string, create: typeof createWorker
   void asked.then((how) => {
     stopped.abort();
     server.close();
-    worker.close(how).then(
+    const closed = worker.close(how).then(() => audit.close());
+    closed.then(
       () => process.exit(0),
       (error: unknown) => {
         log.error({ error: String(error) }, "stop failed");

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { type LogReport, verifyLog } from "@space/audit-log";
+import { followLogs, newestRecords } from "../audit/log-tail.ts";
+import { recordText } from "../audit/record-text.ts";
+import { auditTrust, findAuditLogs } from "../data/audit-directories.ts";
+import { UsageError } from "../failure.ts";
+import { checkout } from "../product.ts";
+
+const options = {
+  data: { type: "string" },
+  json: { type: "boolean", default: false },
+  "root-key": { type: "string" },
+  checkpoint: { type: "string" },
+  follow: { type: "boolean", short: "f", default: false },
+  lines: { type: "string", short: "n", default: "20" },
+  sensitive: { type: "boolean", default: false },
+} as const;
+
+/**
+ * `./space audit verify` reads every audit log of a data directory and exits 1 when any record was altered, removed,
+ * reordered or cut off; `./space audit tail` shows the newest records. Neither needs SPACE to run, and both may run beside it.
+ */
+export async function audit(args: readonly string[], write: Write = toStdout): Promise<number> {
+  const { values, positionals } = parse(args);
+  const data = values.data ?? join(checkout, ".space/data");
+  const [what, ...rest] = positionals;
+  if (rest.length === 0 && what === "verify") return verify(data, values, write);
+  if (rest.length === 0 && what === "tail") return tail(data, values, write);
+  throw new UsageError("say what to do: ./space audit verify, or ./space audit tail");
+}
+
+type Write = (text: string) => unknown;
+const toStdout: Write = (text) => process.stdout.write(text);
+
+type Values = ReturnType<typeof parse>["values"];
+
+function verify(data: string, values: Values, write: Write): number {
+  const trust = auditTrust(data, values["root-key"]);
+  const { checkpoint } = values;
+  const kept = checkpoint === undefined ? [] : readFileSync(checkpoint, "utf8").trim().split("\n");
+  const reports = findAuditLogs(data).map((log) => {
+    const own = kept.find((token) => processOf(token) === log.process);
+    return {
+      directory: log.directory,
+      ...verifyLog({ ...log, trust, ...(own !== undefined && { kept: own }) }),
+    };
+  });
+  const good = reports.every(({ problems }) => problems.length === 0);
+  if (values.json) write(`${JSON.stringify({ intact: good, logs: reports }, undefined, 1)}\n`);
+  else for (const report of reports) write(reportText(report));
+  return good ? 0 : 1;
+}
+
+/** Whose log a kept checkpoint speaks of, by its own word; the verifier checks it. */
+function processOf(token: string): unknown {
+  try {
+    const payload: unknown = JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString());
+    return typeof payload === "object" && payload !== null && "process" in payload
+      ? payload.process
+      : undefined;
+  } catch {
+    throw new UsageError("the file of kept checkpoints holds something else");
+  }
+}
+
+function reportText(report: LogReport): string {
+  const {
+    process: name,
+    firstSequence,
+    lastSequence,
+    checkpoints,
+    unsigned,
+    problems,
+    problemsLeftOff,
+  } = report;
+  const last = report.lastCheckpoint === null ? "never" : new Date(report.lastCheckpoint.atMs).toISOString();
+  const lines = [
+    `${name}: ${problems.length === 0 ? "intact" : "NOT INTACT"}`,
+    `  records ${firstSequence} to ${lastSequence}, ${checkpoints} checkpoints, the last of ${last}, ${unsigned} records since`,
+    ...(report.dropped > 0 ? [`  ${report.dropped} events could not be written when they came`] : []),
+    ...(report.recovered > 0 ? [`  ${report.recovered} times a crash cut the last record off`] : []),
+    ...problems.map(
+      ({ kind, sequence, segment, line, detail }) =>
+        `  ${kind}: record ${sequence}${segment === "" ? "" : ` (${segment}:${line})`}: ${detail}`,
+    ),
+    ...(problemsLeftOff > 0 ? [`  and ${problemsLeftOff} more`] : []),
+  ];
+  return `${lines.join("\n")}\n`;
+}
+
+async function tail(data: string, values: Values, write: Write): Promise<number> {
+  const count = Number(values.lines);
+  if (!Number.isInteger(count) || count < 0 || count > 100_000) throw new UsageError("-n takes 0 to 100000");
+  const show = (line: Parameters<typeof recordText>[0]): void => {
+    write(`${recordText(line, { json: values.json, sensitive: values.sensitive })}\n`);
+  };
+  const logs = findAuditLogs(data);
+  for (const line of newestRecords(logs, count)) show(line);
+  if (!values.follow) return 0;
+  const stop = new AbortController();
+  for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, () => stop.abort());
+  await followLogs(() => findAuditLogs(data), show, stop.signal);
+  return 0;
+}
+
+function parse(args: readonly string[]) {
+  try {
+    return parseArgs({ args: [...args], options, strict: true, allowPositionals: true });
+  } catch (error) {
+    throw new UsageError(error instanceof Error ? error.message : String(error));
+  }
+}
