@@ -105,6 +105,7 @@ enum {
 struct conn {
   int fd;
   uint64_t epoch;  // of the identity it said hello under
+  bool owned;      // by a process, which tells its end itself
   struct in in;
   struct out out;
   struct conn *next;
@@ -115,6 +116,10 @@ bool conn_frame(struct conn *c, uint8_t *type, struct cursor *payload);
 bool conn_answer(struct conn *c);  // sends c->out
 bool conn_error(struct conn *c, int error, const char *step);
 bool conn_was_rekeyed(const struct conn *c);
+// A process owns it from now on: a rekey only half-closes it, so that nothing on its way to the host is lost.
+void conn_own(struct conn *c);
+// After a rekey: drops what still comes until the host has closed its end, within a limit.
+void conn_drain(struct conn *c);
 // Give away and take over a connection's descriptor: a rekey in another thread shuts down only what is held.
 int conn_release(struct conn *c);
 void conn_hold(struct conn *c, int fd, uint64_t epoch);
@@ -126,6 +131,8 @@ bool files_serve(struct conn *c, uint8_t type, struct cursor *payload);
 bool process_spawn(struct conn *c, struct cursor *payload);
 // ATTACH: as process_spawn.
 bool process_attach(struct conn *c, struct cursor *payload);
+// An identity has ended: every process looks after its connection.
+void process_wake_all(void);
 // Reaps every dead child, of any thread, and wakes nobody: the owners watch pidfds.
 void process_reap(void);
 bool dial_serve(struct conn *c, struct cursor *payload);

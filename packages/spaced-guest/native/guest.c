@@ -17,7 +17,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-enum { SPARE_THREADS = 2, MAX_IDLE_THREADS = 6, MAX_CONNECTIONS = 1024, STACK_BYTES = 128 * 1024, MAX_ACTIVATION = 256 };
+enum { SPARE_THREADS = 2, MAX_IDLE_THREADS = 6, MAX_CONNECTIONS = 1024, STACK_BYTES = 128 * 1024, MAX_ACTIVATION = 256, DRAIN_MS = 2000, DRAIN_TURNS = 200 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t arrived = PTHREAD_COND_INITIALIZER;
@@ -51,6 +51,22 @@ bool conn_was_rekeyed(const struct conn *c) {
   bool rekeyed = c->epoch != epoch;
   pthread_mutex_unlock(&lock);
   return rekeyed;
+}
+
+void conn_own(struct conn *c) {
+  pthread_mutex_lock(&lock);
+  c->owned = true;
+  pthread_mutex_unlock(&lock);
+}
+
+// Were the descriptor closed with bytes unread, or refused it more of them, the host's end would break before the host
+// has read the rest.
+void conn_drain(struct conn *c) {
+  uint8_t ignored[4096];
+  struct pollfd wait = {.fd = c->fd, .events = POLLIN};
+  for (int turns = 0; turns < DRAIN_TURNS && poll(&wait, 1, DRAIN_MS / DRAIN_TURNS) >= 0; turns++) {
+    if (wait.revents != 0 && recv(c->fd, ignored, sizeof ignored, MSG_DONTWAIT) <= 0 && errno != EAGAIN) return;
+  }
 }
 
 int conn_release(struct conn *c) {
@@ -105,11 +121,12 @@ static bool rekey(struct conn *c, struct cursor *payload) {
     strcpy(activation, next);
     c->epoch = ++epoch;
     for (struct conn *other = connections; other != NULL; other = other->next) {
-      if (other != c && other->fd >= 0) shutdown(other->fd, SHUT_RDWR);
+      if (other != c && other->fd >= 0) shutdown(other->fd, other->owned ? SHUT_WR : SHUT_RDWR);
     }
   }
   pthread_mutex_unlock(&lock);
   if (!usable) return conn_error(c, genuine ? EINVAL : EACCES, "rekey");
+  process_wake_all();
   explicit_bzero(payload->at, payload->left);
   out_begin(&c->out, FR_OK);
   out_end(&c->out);

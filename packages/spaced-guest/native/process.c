@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 //
-// SPAWN and ATTACH: one process, its pipes or terminal, and the connection that owns it, served by one thread.
+// One process, its pipes or terminal, and the connection that owns it, served by one thread.
 #include "common.h"
 
 #include <fcntl.h>
 #include <poll.h>
-#include <pthread.h>
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
@@ -27,42 +26,6 @@ enum {
   GATHER_MS = 2                 // what a process does so soon after its start leaves in one piece with STARTED
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct process *processes;
-
-void process_reap(void) {
-  int status;
-  pid_t pid;
-  pthread_mutex_lock(&lock);
-  while ((pid = waitpid(-1, &status, WNOHANG | __WALL)) > 0) {
-    for (struct process *p = processes; p != NULL; p = p->next) {
-      // The kernel stores p->pid before the child runs its first instruction, so no exit can come too early.
-      if (!p->reaped && p->pid == pid) {
-        p->status = status;
-        p->reaped = true;
-      }
-    }
-  }
-  pthread_mutex_unlock(&lock);
-}
-
-void process_register(struct process *p) {
-  pthread_mutex_lock(&lock);
-  p->next = processes;
-  processes = p;
-  pthread_mutex_unlock(&lock);
-}
-
-static void forget(struct process *p) {
-  pthread_mutex_lock(&lock);
-  struct process **link = &processes;
-  while (*link != p) link = &(*link)->next;
-  *link = p->next;
-  int handed = p->attached;  // a connection that came too late
-  pthread_mutex_unlock(&lock);
-  if (handed >= 0) close(handed);
-}
-
 static int64_t now_ms(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
@@ -80,7 +43,7 @@ static void close_fd(int *fd) {
 }
 
 void process_free(struct process *p) {
-  forget(p);
+  process_forget(p);
   for (int i = 0; i < 2; i++) close_fd(&p->output[i]);
   close_fd(&p->input);
   close_fd(&p->pidfd);
@@ -100,6 +63,7 @@ static void signal_process(struct process *p, int number) {
 static bool queue_stdin(struct process *p, struct cursor *bytes) {
   if (bytes->left > STDIN_WINDOW - p->stdin_unacknowledged) return false;
   p->stdin_unacknowledged += bytes->left;
+  p->stdin_received += bytes->left;
   if (p->input < 0 || p->stdin_eof) {
     p->stdin_taken += bytes->left;
     return true;
@@ -183,6 +147,8 @@ static bool flush(struct process *p, struct conn *c) {
     p->sent += (size_t)n;
   }
   p->sent = p->out.len = 0;
+  p->output_sent += p->output_unsent;
+  p->output_unsent = 0;
   if (p->stdin_taken > 0) {
     out_begin(&p->out, FR_STDIN_TAKEN);
     put_u32(&p->out, p->stdin_taken);
@@ -214,6 +180,7 @@ static void read_output(struct process *p, int which) {
   if (n > 0) {
     p->out.len -= wanted - (size_t)n;
     out_end(&p->out);
+    p->output_unsent += (size_t)n;
     if (p->lingering) p->remaining[which] -= (size_t)n;
     return;
   }
@@ -244,17 +211,6 @@ static void put_exit(struct process *p) {
 
 enum waits { W_CONN, W_OUT, W_ERR, W_IN, W_PID, W_WAKE, W_COUNT };
 
-static const size_t started_frame_bytes = HEADER + 4;
-
-// `unsaid`: STARTED has not been sent and will not be, since whoever attaches is told anew.
-static void stop_gathering(struct process *p, bool unsaid) {
-  if (p->gather_until != 0 && unsaid) {
-    p->out.len -= started_frame_bytes;
-    memmove(p->out.buf, p->out.buf + started_frame_bytes, p->out.len);
-  }
-  p->gather_until = 0;
-}
-
 // Whether the send buffer takes more: it is empty, or it gathers what comes right after the start.
 static bool takes_more(const struct process *p) { return p->out.len == 0 || (p->gather_until != 0 && p->out.len < PIPE_CHUNK); }
 
@@ -268,7 +224,7 @@ static int set_waits(struct process *p, struct conn *c, struct pollfd w[W_COUNT]
   }
   if (p->stdin_len > 0) w[W_IN] = (struct pollfd){.fd = p->input, .events = POLLOUT};
   if (p->exited_at == 0) w[W_PID] = (struct pollfd){.fd = p->pidfd, .events = POLLIN};
-  if (!attached) w[W_WAKE] = (struct pollfd){.fd = p->wake, .events = POLLIN};
+  w[W_WAKE] = (struct pollfd){.fd = p->wake, .events = POLLIN};
   if (p->gather_until != 0) return milliseconds_until(p->gather_until);
   if (p->exited_at == 0) return -1;
   if (attached && (p->lingering || !idle)) return -1;
@@ -280,36 +236,54 @@ static void note_exit(struct process *p) {
   if (p->exited_at == 0) p->exited_at = now_ms();
 }
 
+// The host learns where both directions stand, so that each byte of either passes once.
+void process_put_started(struct process *p) {
+  out_begin(&p->out, FR_STARTED);
+  put_u32(&p->out, (uint32_t)p->pid);
+  put_u64(&p->out, p->stdin_received);
+  put_u64(&p->out, p->output_sent);
+  out_end(&p->out);
+}
+
+// Leaves only the output in `out`: what else was said is said anew, or holds no more.
+static void keep_output(struct process *p) {
+  size_t kept = 0;
+  for (size_t at = 0; at < p->out.len;) {
+    uint32_t length;
+    memcpy(&length, p->out.buf + at, sizeof length);
+    uint8_t type = p->out.buf[at + 4];
+    size_t size = HEADER + length;
+    if (type == FR_STDOUT || type == FR_STDERR || type == FR_PTY) {
+      memmove(p->out.buf + kept, p->out.buf + at, size);
+      kept += size;
+    }
+    at += size;
+  }
+  p->out.len = kept;
+}
+
 // The connection was closed by a rekey: the process waits, its pipes unread, for a connection of the new identity.
 static void detach(struct process *p, struct conn *c) {
+  conn_drain(c);
   int fd = conn_release(c);
   close_fd(&fd);
-  c->in.len = 0;
-  p->sent = 0;  // a frame cut off by the end of the connection is sent again, whole
-  stop_gathering(p, true);
-  if (p->out.len > 0 && p->out.buf[4] == FR_STDIN_TAKEN) p->out.len = 0;
-  pthread_mutex_lock(&lock);
-  p->detached = true;
-  pthread_mutex_unlock(&lock);
+  c->in.len = 0;  // half a frame was not received: the host sends it again
+  p->sent = 0;    // frames that may not be gone are sent again, whole: the host knows how much it has of them
+  p->gather_until = 0;
+  p->exit_sent = false;
+  keep_output(p);
+  process_offer(p);
 }
 
 static void adopt(struct process *p, struct conn *c) {
-  uint64_t count;
-  ssize_t ignored = read(p->wake, &count, sizeof count);
-  (void)ignored;
-  pthread_mutex_lock(&lock);
-  conn_hold(c, p->attached, p->attached_epoch);
-  p->attached = -1;
-  pthread_mutex_unlock(&lock);
+  if (!process_take(p, c)) return;  // woken to look after its connection
   // The new owner starts with a full window; what is still queued is no longer acknowledged to anyone.
   p->stdin_taken = 0;
   p->stdin_unacknowledged = 0;
   p->stdin_unowned = p->stdin_len;
   struct out kept = p->out;
   p->out = (struct out){0};
-  out_begin(&p->out, FR_STARTED);
-  put_u32(&p->out, (uint32_t)p->pid);
-  out_end(&p->out);
+  process_put_started(p);
   put_raw(&p->out, kept.buf, kept.len);
   out_free(&kept);
 }
@@ -325,11 +299,17 @@ static void await_close(struct conn *c) {
 void process_serve(struct process *p, struct conn *c) {
   struct pollfd w[W_COUNT];
   bool alive = true;
+  conn_own(c);
   p->gather_until = now_ms() + GATHER_MS;
   for (unsigned turn = 0; alive; turn++) {
     int timeout = set_waits(p, c, w);
     int ready = poll(w, W_COUNT, timeout);
     if (ready < 0) continue;
+    // Nothing of the old identity is taken any more, from the moment that it has ended.
+    if (c->fd >= 0 && conn_was_rekeyed(c)) {
+      detach(p, c);
+      continue;
+    }
     if (w[W_PID].revents != 0) note_exit(p);
     if (w[W_WAKE].revents != 0) adopt(p, c);
     if (w[W_IN].revents != 0) feed_stdin(p);
@@ -338,7 +318,7 @@ void process_serve(struct process *p, struct conn *c) {
       if (alive) feed_stdin(p);
     }
     if (ready == 0 && c->fd < 0) break;  // nobody attached
-    if (ready == 0 && p->gather_until != 0) stop_gathering(p, false);
+    if (ready == 0 && p->gather_until != 0) p->gather_until = 0;
     else if (ready == 0 && p->exited_at != 0) linger(p);
     // Alternate between the two, so that one flooded pipe does not silence the other.
     for (unsigned i = 0; i < 2 && alive; i++) {
@@ -347,7 +327,7 @@ void process_serve(struct process *p, struct conn *c) {
     }
     bool ended = p->exited_at != 0 && p->output[0] < 0 && p->output[1] < 0;
     if (alive && c->fd >= 0 && ended && !p->exit_sent && takes_more(p)) put_exit(p);
-    if (p->exit_sent || !takes_more(p) || now_ms() >= p->gather_until) stop_gathering(p, false);
+    if (p->exit_sent || !takes_more(p) || now_ms() >= p->gather_until) p->gather_until = 0;
     if (alive && c->fd >= 0 && p->gather_until == 0) alive = flush(p, c);
     if (alive && p->exit_sent && p->out.len == 0) break;
     if (!alive && conn_was_rekeyed(c)) {
@@ -356,28 +336,6 @@ void process_serve(struct process *p, struct conn *c) {
     }
   }
   if (alive && c->fd >= 0) await_close(c);
-  pthread_mutex_lock(&lock);
-  // Its own group, which no stranger can join; and no pid is reused before the reaper, under this lock, lets it go.
-  if (!p->reaped) kill(-p->pid, SIGKILL);
-  pthread_mutex_unlock(&lock);
+  process_kill_group(p);
   if (!p->reaped) signal_process(p, SIGKILL);
-}
-
-bool process_attach(struct conn *c, struct cursor *payload) {
-  uint32_t pid = take_u32(payload);
-  bool handed = false;
-  if (payload->bad) return false;
-  pthread_mutex_lock(&lock);
-  for (struct process *p = processes; p != NULL && !handed; p = p->next) {
-    if (!p->detached || p->attached >= 0 || (uint32_t)p->pid != pid) continue;
-    p->attached_epoch = c->epoch;
-    p->attached = conn_release(c);
-    p->detached = false;
-    handed = true;
-    uint64_t one = 1;
-    ssize_t ignored = write(p->wake, &one, sizeof one);
-    (void)ignored;
-  }
-  pthread_mutex_unlock(&lock);
-  return handed ? false : conn_error(c, ESRCH, "attach");
 }

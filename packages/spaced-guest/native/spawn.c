@@ -195,9 +195,10 @@ static int run(struct process *p, struct child *c) {
   return c->step != NULL ? c->error : 0;
 }
 
-static struct process *new_process(void) {
+static struct process *new_process(uint64_t owner_epoch) {
   struct process *p = calloc(1, sizeof *p);
   if (p == NULL) return NULL;
+  p->owner_epoch = owner_epoch;
   p->pidfd = p->input = p->output[0] = p->output[1] = p->attached = -1;
   p->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   process_register(p);
@@ -210,7 +211,7 @@ bool process_spawn(struct conn *conn, struct cursor *payload) {
   struct child child = {.r = &r, .step = "request"};
   int error = parse(&r, payload);
   char **candidates = error == 0 ? make_candidates(&r) : NULL;
-  struct process *p = candidates == NULL ? NULL : new_process();
+  struct process *p = candidates == NULL ? NULL : new_process(conn->epoch);
   if (error == 0 && p == NULL) error = ENOMEM;
   if (error == 0) {
     child.step = (r.flags & WITH_PTY) != 0 ? "terminal" : "stdio";
@@ -232,9 +233,7 @@ bool process_spawn(struct conn *conn, struct cursor *payload) {
     if (p != NULL) process_free(p);
     return conn_error(conn, error, child.step);
   }
-  out_begin(&p->out, FR_STARTED);
-  put_u32(&p->out, (uint32_t)p->pid);
-  out_end(&p->out);
+  process_put_started(p);
   process_serve(p, conn);
   process_free(p);
   return false;

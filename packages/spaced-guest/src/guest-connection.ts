@@ -259,18 +259,18 @@ export class GuestConnection {
       throw cause;
     }
     this.#frames.send(frame);
-    return this.#becomeProcess(handlers);
+    return this.#becomeProcess(({ pid }) => new GuestProcess(this.#frames, pid, handlers));
   }
 
   /**
-   * Takes over a process whose connection ended with a rekey: its output continues where it stopped. ESRCH when there
-   * is no such process or another connection has it.
+   * Takes over a process whose connection ended with a rekey. Its output goes on where it stopped and its input too,
+   * each byte once; the handlers stay. ESRCH when there is no such process or another connection has it.
    */
-  attach(pid: number, handlers: ProcessHandlers): Promise<GuestProcess> {
+  attach(process: GuestProcess): Promise<GuestProcess> {
     const payload = Buffer.allocUnsafe(4);
-    payload.writeUInt32LE(pid);
+    payload.writeUInt32LE(process.pid);
     this.#frames.send(encodeFrame(GuestFrame.attach, payload));
-    return this.#becomeProcess(handlers);
+    return this.#becomeProcess((started) => process.goOn(this.#frames, started));
   }
 
   /** Connects to a TCP port on the guest's loopback. Resolves with the socket, from then on a raw
@@ -294,11 +294,10 @@ export class GuestConnection {
     this.socket.resume();
   }
 
-  #becomeProcess(handlers: ProcessHandlers): Promise<GuestProcess> {
+  #becomeProcess(make: (started: wire.ProcessStart) => GuestProcess): Promise<GuestProcess> {
     return this.#frames.answer((type, payload) => {
       if (type !== GuestFrame.started) throw new ProtocolError("expected STARTED");
-      const pid = new PayloadReader(payload).u32();
-      const process = new GuestProcess(this.#frames, pid, handlers);
+      const process = make(wire.decodeStarted(payload));
       this.#frames.takeOver(process);
       return process;
     });

@@ -8,6 +8,7 @@ import {
   decodeExit,
   GuestFrame,
   type ProcessExit,
+  type ProcessStart,
   stdinWindowBytes,
 } from "./guest-protocol.ts";
 
@@ -48,15 +49,46 @@ export class GuestProcess implements FrameSink {
   readonly #handlers: ProcessHandlers;
   #windowBytes = stdinWindowBytes;
   #queue: Uint8Array[] = [];
+  /** Sent, and not known to be received: the guest acknowledges what the process has taken. */
+  #unacknowledged: Uint8Array[] = [];
+  #sentBytes = 0;
+  #acknowledgedBytes = 0;
+  /** Of output; and how much of what comes next has come before. */
+  #receivedBytes = 0;
+  #repeatedBytes = 0;
+  #size: { readonly cols: number; readonly rows: number } | undefined;
   #eofQueued = false;
   #eofSent = false;
   #ended = false;
 
-  /** Made by `GuestConnection.spawn` and `attach` only. */
+  // biome-ignore lint/style/useReadonlyClassProperties: set in goOn, on the next one
+  #resentBytes = 0;
+
+  /** Made by `GuestConnection.spawn` and `goOn` only. */
   constructor(connection: ProcessLink, pid: number, handlers: ProcessHandlers) {
     this.#connection = connection;
     this.pid = pid;
     this.#handlers = handlers;
+  }
+
+  /**
+   * The same process on another connection, after a rekey: what the guest has not received is sent again, what has been
+   * received of its output is dropped. For `GuestConnection.attach`. Throws `ProtocolError` when bytes are missing.
+   */
+  goOn(connection: ProcessLink, { stdinReceived, outputOffset }: ProcessStart): GuestProcess {
+    const next = new GuestProcess(connection, this.pid, this.#handlers);
+    const isWhole = stdinReceived >= this.#acknowledgedBytes && stdinReceived <= this.#sentBytes;
+    if (!isWhole || outputOffset > this.#receivedBytes)
+      throw new ProtocolError("bytes of a process are missing");
+    next.#receivedBytes = this.#receivedBytes;
+    next.#repeatedBytes = this.#receivedBytes - outputOffset;
+    next.#resentBytes = this.#sentBytes - stdinReceived;
+    next.#sentBytes = next.#acknowledgedBytes = stdinReceived;
+    next.#queue = [...without(this.#unacknowledged, stdinReceived - this.#acknowledgedBytes), ...this.#queue];
+    next.#eofQueued = this.#eofQueued;
+    if (this.#size !== undefined) next.resize(this.#size.cols, this.#size.rows);
+    next.#flush();
+    return next;
   }
 
   /**
@@ -85,7 +117,13 @@ export class GuestProcess implements FrameSink {
 
   resize(cols: number, rows: number): void {
     if (this.#ended) return;
+    this.#size = { cols, rows };
     this.#connection.writeFrames(new FrameBuilder(16).begin(GuestFrame.resize).u16(cols).u16(rows).end());
+  }
+
+  /** Bytes of input that an earlier connection had sent and that were sent again on this one. */
+  get resentBytes(): number {
+    return this.#resentBytes;
   }
 
   pause(): void {
@@ -104,13 +142,13 @@ export class GuestProcess implements FrameSink {
   onFrame(type: number, payload: Buffer): void {
     switch (type) {
       case GuestFrame.stdout:
-        this.#handlers.onStdout?.(payload);
+        this.#output(payload, (chunk) => this.#handlers.onStdout?.(chunk));
         return;
       case GuestFrame.stderr:
-        this.#handlers.onStderr?.(payload);
+        this.#output(payload, (chunk) => this.#handlers.onStderr?.(chunk));
         return;
       case GuestFrame.pty:
-        this.#handlers.onPty?.(payload);
+        this.#output(payload, (chunk) => this.#handlers.onPty?.(chunk));
         return;
       case GuestFrame.stdinTaken:
         this.#onTaken(payload);
@@ -129,14 +167,23 @@ export class GuestProcess implements FrameSink {
   onClosed(error: GuestConnectionError): void {
     if (this.#ended) return;
     this.#ended = true;
-    this.#queue = [];
     this.#handlers.onLost(error);
+  }
+
+  #output(chunk: Buffer, handle: (chunk: Buffer) => void): void {
+    const repeated = Math.min(this.#repeatedBytes, chunk.length);
+    this.#repeatedBytes -= repeated;
+    this.#receivedBytes += chunk.length - repeated;
+    if (repeated < chunk.length) handle(chunk.subarray(repeated));
   }
 
   #onTaken(payload: Buffer): void {
     if (payload.length !== 4) throw new ProtocolError("bad STDIN_TAKEN");
     this.#windowBytes += payload.readUInt32LE(0);
     if (this.#windowBytes > stdinWindowBytes) throw new ProtocolError("more stdin taken than was sent");
+    const taken = payload.readUInt32LE(0);
+    this.#acknowledgedBytes += taken;
+    this.#unacknowledged = without(this.#unacknowledged, taken);
     const wasWaiting = this.#queue.length > 0;
     this.#flush();
     if (wasWaiting && this.#queue.length === 0) this.#handlers.onStdinDrain?.();
@@ -149,6 +196,8 @@ export class GuestProcess implements FrameSink {
       const size = Math.min(head.length, this.#windowBytes, dataChunkBytes);
       this.#connection.writeFrames(encodeFrame(GuestFrame.stdin, head.subarray(0, size)));
       this.#windowBytes -= size;
+      this.#sentBytes += size;
+      this.#unacknowledged.push(head.subarray(0, size));
       if (size === head.length) this.#queue.shift();
       else this.#queue[0] = head.subarray(size);
     }
@@ -161,6 +210,18 @@ export class GuestProcess implements FrameSink {
   #end(): void {
     this.#ended = true;
     this.#queue = [];
+    this.#unacknowledged = [];
     this.#connection.destroy();
   }
+}
+
+/** The chunks without their first bytes. */
+function without(chunks: readonly Uint8Array[], bytes: number): Uint8Array[] {
+  let left = bytes;
+  const rest: Uint8Array[] = [];
+  for (const chunk of chunks) {
+    if (left < chunk.length) rest.push(chunk.subarray(left));
+    left = Math.max(0, left - chunk.length);
+  }
+  return rest;
 }

@@ -109,6 +109,27 @@ export function decodeEntries(payload: Buffer, into: GuestEntry[]): void {
   while (!reader.atEnd) into.push(decodeEntry(reader));
 }
 
+/** What STARTED says: the pid, and where both directions stand. */
+export interface ProcessStart {
+  readonly pid: number;
+  /** Bytes of STDIN that the guest has ever accepted. */
+  readonly stdinReceived: number;
+  /** Offset of the output that follows. */
+  readonly outputOffset: number;
+}
+
+export function decodeStarted(payload: Buffer): ProcessStart {
+  const reader = new PayloadReader(payload);
+  const pid = reader.u32();
+  const stdinReceived = Number(reader.u64());
+  return { pid, stdinReceived, outputOffset: Number(reader.u64()) };
+}
+
+export function encodeStarted({ pid, stdinReceived, outputOffset }: ProcessStart): Buffer {
+  const frame = new FrameBuilder(32).begin(GuestFrame.started).u32(pid);
+  return frame.u64(BigInt(stdinReceived)).u64(BigInt(outputOffset)).end().finish();
+}
+
 export function decodeExit(payload: Buffer): ProcessExit {
   const reader = new PayloadReader(payload);
   const bySignal = reader.u8() !== 0;

@@ -22,6 +22,7 @@ export { GuestProcess, type ProcessHandlers, type ProcessLink } from "./guest-pr
 export {
   dataChunkBytes,
   type EntryType,
+  encodeStarted,
   type GuestEntry,
   GuestFrame,
   type ProcessExit,

@@ -180,9 +180,11 @@ export class HostedActivation {
   }
 
   async #reattach(process: HostedProcess): Promise<void> {
+    const { detached } = process;
+    if (detached === undefined) return process.abandon(); // it has ended, or its old connection never did
     try {
       const connection = await this.#pool.detach();
-      process.started(await connection.attach(process.pid, process.handlers));
+      process.started(await connection.attach(detached));
     } catch {
       process.abandon(); // the guest does not have it any more: for its callers it is lost
     }

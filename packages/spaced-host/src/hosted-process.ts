@@ -6,7 +6,7 @@ import type { GuestProcess, ProcessExit, ProcessHandlers } from "@space/spaced-g
 import { EnvdError } from "./envd-error.ts";
 import type { MessageCodec } from "./message-codec.ts";
 import { dataEvent, endEvent, type OutputKind, startEvent } from "./process-events.ts";
-import { ProcessInputQueue } from "./process-input.ts";
+import { type InputTarget, ProcessInputQueue } from "./process-input.ts";
 import type { Subscriber } from "./subscriber.ts";
 
 /** A reader that takes nothing for this long while others could go on is ended. */
@@ -39,7 +39,7 @@ type State =
   | { readonly kind: "starting"; readonly early: (() => void)[] }
   | { readonly kind: "running"; readonly process: GuestProcess }
   /** Its connection ended with a rekey and it has not been taken over yet. */
-  | { readonly kind: "detached" }
+  | { readonly kind: "detached"; readonly process: GuestProcess }
   | ProcessOutcome;
 
 /**
@@ -50,7 +50,7 @@ type State =
 export class HostedProcess {
   readonly description: ProcessDescription;
   readonly handlers: ProcessHandlers;
-  readonly input: ProcessInputQueue = new ProcessInputQueue(() => this.#running);
+  readonly input: ProcessInputQueue = new ProcessInputQueue(() => this.#inputTarget);
   readonly #clock: Clock;
   readonly #onOver: (process: HostedProcess, outcome: ProcessOutcome) => void;
   readonly #subscribers = new Set<Subscriber>();
@@ -97,6 +97,7 @@ export class HostedProcess {
     this.#paused = false;
     if (first !== undefined) this.subscribe(first);
     for (const event of early) event();
+    this.input.resume();
   }
 
   /** Adds a reader; it is told the pid and then everything from now on. Throws `resource_exhausted`. */
@@ -148,6 +149,11 @@ export class HostedProcess {
     return new Promise((resolve) => this.#endWaiters.add(resolve));
   }
 
+  /** What another connection takes over, after a rekey; undefined when it is over. */
+  get detached(): GuestProcess | undefined {
+    return this.#state.kind === "detached" ? this.#state.process : undefined;
+  }
+
   /** Closes its connection: the guest kills it. */
   abandon(): void {
     this.#expectingRekey = false;
@@ -162,6 +168,10 @@ export class HostedProcess {
 
   get #running(): GuestProcess | undefined {
     return this.#state.kind === "running" ? this.#state.process : undefined;
+  }
+
+  get #inputTarget(): InputTarget {
+    return this.#state.kind === "detached" ? "waiting" : this.#running;
   }
 
   #whenStarted(event: () => void): void {
@@ -206,7 +216,9 @@ export class HostedProcess {
 
   #lost(): void {
     if (!this.#expectingRekey) return this.#finish({ kind: "lost" });
-    this.#state = { kind: "detached" };
+    const process = this.#running;
+    if (process === undefined) return this.#finish({ kind: "lost" });
+    this.#state = { kind: "detached", process };
     this.#wakeWaiters();
   }
 

@@ -13,19 +13,21 @@ export interface InputSender {
   readonly gone: boolean;
 }
 
+/** Where input goes: the process while it runs, `waiting` while another connection takes it over, else nowhere. */
+export type InputTarget = GuestProcess | "waiting" | undefined;
+
 /**
  * What callers write to one process, in the order of their calls. Each resolves when the process has taken its bytes or
  * the window holds them, so that a process that does not read holds its callers and not the bridge's memory.
  */
 export class ProcessInputQueue {
-  readonly #target: () => GuestProcess | undefined;
+  readonly #target: () => InputTarget;
   #tail: Promise<void> = Promise.resolve();
   #waiting = 0;
   #closed = false;
   #resumeWriter: (() => void) | undefined;
 
-  /** `target` is the process while it runs. */
-  constructor(target: () => GuestProcess | undefined) {
+  constructor(target: () => InputTarget) {
     this.#target = target;
   }
 
@@ -48,10 +50,10 @@ export class ProcessInputQueue {
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
-    this.#tail = this.#tail.then(() => this.#target()?.closeStdin());
+    this.#tail = this.#tail.then(async () => (await this.#running())?.closeStdin());
   }
 
-  /** The process has room again, or is no more. */
+  /** The process has room again, is somewhere else, or is no more. */
   resume(): void {
     this.#resumeWriter?.();
     this.#resumeWriter = undefined;
@@ -59,10 +61,22 @@ export class ProcessInputQueue {
 
   async #writeNow(bytes: Uint8Array, sender: InputSender): Promise<void> {
     if (sender.gone) throw new CallerGone();
-    const process = this.#target();
+    const process = await this.#running();
     if (process === undefined) throw new EnvdError("not_found", "the process has ended");
-    if (process.writeStdin(bytes)) return;
-    await new Promise<void>((resolve) => {
+    // What it cannot send yet it keeps, and takes with it to another connection.
+    if (!process.writeStdin(bytes)) await this.#resumed();
+  }
+
+  async #running(): Promise<GuestProcess | undefined> {
+    for (;;) {
+      const target = this.#target();
+      if (target !== "waiting") return target;
+      await this.#resumed();
+    }
+  }
+
+  #resumed(): Promise<void> {
+    return new Promise((resolve) => {
       this.#resumeWriter = resolve;
     });
   }

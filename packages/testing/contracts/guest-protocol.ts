@@ -23,8 +23,10 @@ import {
   WatchedProcess,
 } from "../src/guest-host.ts";
 import { fileCases, guestError, treeCases } from "./guest-files.ts";
+import { identityCases } from "./guest-identity.ts";
 import { poolCases } from "./guest-pools.ts";
 import { pressureCases } from "./guest-pressure.ts";
+import { terminalCases } from "./guest-terminals.ts";
 
 /** The guest protocol (PROTOCOL.md section 1), against a real guest started by one of the launchers. */
 export function guestProtocolContract(
@@ -47,8 +49,8 @@ export function guestProtocolContract(
     streamCases(run);
     poolCases(run);
     pressureCases(run);
-    rekeyCases(() => host);
-    terminalCases(run, abilities.terminals);
+    identityCases(() => host);
+    terminalCases(() => host, run, abilities.terminals);
   });
 }
 
@@ -277,68 +279,5 @@ function streamCases(guest: () => TestGuest): void {
       await assert.rejects(other.dial(9), guestError("ECONNREFUSED"));
       assert.equal((await other.stat("/")).type, "directory");
     });
-  });
-}
-
-function rekeyCases(host: () => GuestHost): void {
-  it("takes a new identity, closes the old connections, and hands its processes on", async () => {
-    const guest = await host().start();
-    const old = { activationId: guest.activationId as string, secret: guest.secret };
-    const next = { activationId: "act_next", secret: randomBytes(32) };
-    const running = await guest.connect();
-    const first = await WatchedProcess.spawn(running, { ...asUser, argv: ["cat"], stdin: true });
-    first.process?.writeStdin(Buffer.from("one\n"));
-    await first.until(({ output }) => output === "one\n");
-    const idle = await guest.connect();
-    const control = await guest.connect();
-    await assert.rejects(control.rekey({ ...old, secret: next.secret }, next), guestError("EACCES"));
-    const closed = Promise.all(
-      [running, idle].map((c) => new Promise<void>((resolve) => c.onClose(resolve))),
-    );
-    await control.rekey(old, next);
-    await closed;
-    assert.equal((await control.stat("/")).type, "directory");
-    await assert.rejects(
-      guest.connect(),
-      (error) => error instanceof GuestConnectionError && error.fault === "unverified",
-    );
-
-    const again = await GuestConnection.connect(guest.evidence.socketPath, next);
-    const second = new WatchedProcess();
-    second.process = await again.attach(first.process?.pid ?? 0, second.handlers);
-    second.process.writeStdin(Buffer.from("two\n"));
-    await second.until(({ output }) => output === "two\n");
-    second.process.closeStdin();
-    await second.until(({ exit }) => exit !== undefined);
-    assert.deepEqual(second.exit, { kind: "exited", code: 0 });
-    await assert.rejects(control.attach(first.process?.pid ?? 0, second.handlers), guestError("ESRCH"));
-    await host().substrate.stop(guest.activationId);
-  });
-}
-
-function terminalCases(guest: () => TestGuest, supported: boolean): void {
-  it("opens a terminal of the given size, resizes it, and types into it", { skip: !supported }, async () => {
-    const connection = await guest().connect();
-    const request = { ...asUser, argv: ["sh"], pty: { cols: 91, rows: 17 } };
-    const watched = await WatchedProcess.spawn(connection, request);
-    watched.process?.writeStdin(Buffer.from("stty size; tty\n"));
-    await watched.until(({ output }) => output.includes("17 91") && output.includes("/dev/pts/"));
-    watched.process?.resize(40, 30);
-    watched.process?.writeStdin(Buffer.from("stty size; exit 5\n"));
-    await watched.until(({ exit }) => exit !== undefined);
-    assert.match(watched.output, /30 40/);
-    assert.deepEqual(watched.exit, { kind: "exited", code: 5 });
-  });
-
-  it("says that it has no terminals", { skip: supported }, async () => {
-    await guest().using((connection) =>
-      assert.rejects(
-        connection.spawn(
-          { ...asUser, argv: ["sh"], pty: { cols: 80, rows: 24 } },
-          { onExit: () => assert.fail("it ran"), onLost: () => undefined },
-        ),
-        guestError("ENOSYS"),
-      ),
-    );
   });
 }

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { it } from "node:test";
-import { encodeFrame, FrameBuilder, GuestFrame } from "@space/spaced-guest";
+import { encodeFrame, encodeStarted, FrameBuilder, GuestFrame } from "@space/spaced-guest";
 import { HostRig } from "../src/host-rig.ts";
 
 const entry = (into: FrameBuilder): FrameBuilder =>
@@ -60,7 +60,7 @@ it("a guest that sends more or less than it announced breaks its own download", 
 
 it("a process that sends what no process may is lost, and only it", async () => {
   const rig = await HostRig.adopted();
-  const started = new FrameBuilder().begin(GuestFrame.started).u32(9).end().finish();
+  const started = encodeStarted({ pid: 9, stdinReceived: 0, outputOffset: 0 });
   rig.guest.lies.set(GuestFrame.spawn, Buffer.concat([started, encodeFrame(GuestFrame.ok)]));
   const answer = await rig.stream("process.Process/Start", { process: { cmd: "x" } });
   assert.equal(answer.ended, false);

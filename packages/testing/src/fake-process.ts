@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-import { encodeFrame, FrameBuilder, GuestFrame, type PayloadReader } from "@space/spaced-guest";
+import {
+  encodeFrame,
+  encodeStarted,
+  FrameBuilder,
+  GuestFrame,
+  type PayloadReader,
+} from "@space/spaced-guest";
 
 /** What a SPAWN asked for. */
 export interface FakeSpawn {
@@ -48,6 +54,8 @@ export interface FakeProcessLink {
   onDrain(listener: () => void): void;
 }
 
+const frameHeaderBytes = 5;
+
 type Output = "stdout" | "stderr" | "pty";
 
 /** A process of a fake guest: what its program does becomes frames. */
@@ -82,6 +90,9 @@ export class FakeProcess {
     return this.#exited;
   }
 
+  #outputBytes = 0;
+  #inputBytes = 0;
+
   /** Resolves when the connection has room: a program that waits feels back-pressure as a full pipe. */
   output(kind: Output, bytes: Buffer | string): Promise<void> {
     const type = { stdout: GuestFrame.stdout, stderr: GuestFrame.stderr, pty: GuestFrame.pty }[kind];
@@ -103,11 +114,13 @@ export class FakeProcess {
   /** A connection holds the process from now on. */
   attach(link: FakeProcessLink): void {
     this.#link = link;
-    link.write(new FrameBuilder(16).begin(GuestFrame.started).u32(this.pid).end().finish());
+    link.write(
+      encodeStarted({ pid: this.pid, stdinReceived: this.#inputBytes, outputOffset: this.#outputBytes }),
+    );
     link.onDrain(() => {
       for (const resolve of this.#drain.splice(0)) resolve();
     });
-    for (const frame of this.#waiting.splice(0)) link.write(frame);
+    for (const frame of this.#waiting.splice(0)) void this.#send(frame);
     for (const resolve of this.#drain.splice(0)) resolve();
   }
 
@@ -119,6 +132,7 @@ export class FakeProcess {
     switch (type) {
       case GuestFrame.stdin: {
         const chunk = Buffer.from(reader.rest());
+        this.#inputBytes += chunk.length;
         this.inputs.push(chunk);
         if (this.onInput(chunk)) this.takeInput(chunk.length);
         return;
@@ -153,7 +167,14 @@ export class FakeProcess {
   #send(frame: Buffer): Promise<void> {
     const link = this.#link;
     if (link === undefined) this.#waiting.push(frame);
-    else if (link.write(frame)) return Promise.resolve();
+    else if (isOutput(frame)) this.#outputBytes += frame.length - frameHeaderBytes;
+    if (link === undefined) return new Promise((resolve) => this.#drain.push(resolve));
+    if (link.write(frame)) return Promise.resolve();
     return new Promise((resolve) => this.#drain.push(resolve));
   }
+}
+
+function isOutput(frame: Buffer): boolean {
+  const type = frame[frameHeaderBytes - 1];
+  return type === GuestFrame.stdout || type === GuestFrame.stderr || type === GuestFrame.pty;
 }

@@ -14,7 +14,13 @@ import {
   Secret,
   type StartRequest,
 } from "@space/model";
-import { GuestConnection, type GuestProcess, type ProcessExit, type SpawnRequest } from "@space/spaced-guest";
+import {
+  GuestConnection,
+  type GuestCredentials,
+  type GuestProcess,
+  type ProcessExit,
+  type SpawnRequest,
+} from "@space/spaced-guest";
 import {
   type LauncherKind,
   NamespaceSubstrate,
@@ -55,16 +61,18 @@ export class TestGuest {
   readonly activationId: ActivationId;
   readonly secret: Buffer;
   readonly evidence: EndpointEvidence;
+  /** What it must prove to know now; a test that gives it another identity sets them. */
+  credentials: GuestCredentials;
 
   constructor(activationId: ActivationId, secret: Buffer, evidence: EndpointEvidence) {
     this.activationId = activationId;
     this.secret = secret;
     this.evidence = evidence;
+    this.credentials = { activationId, secret };
   }
 
   connect(): Promise<GuestConnection> {
-    const { activationId, secret } = this;
-    return GuestConnection.connect(this.evidence.socketPath, { activationId, secret });
+    return GuestConnection.connect(this.evidence.socketPath, this.credentials);
   }
 
   /** Runs one operation on a connection of its own. */
@@ -218,6 +226,8 @@ export class WatchedProcess {
   output = "";
   exit: ProcessExit | undefined;
   process: GuestProcess | undefined;
+  /** How often its connection has ended before it did. */
+  lost = 0;
   readonly #waiting = new Set<() => void>();
 
   static async spawn(connection: GuestConnection, request: SpawnRequest): Promise<WatchedProcess> {
@@ -234,7 +244,10 @@ export class WatchedProcess {
       this.exit = exit;
       this.#wake();
     },
-    onLost: (): void => this.#wake(),
+    onLost: (): void => {
+      this.lost += 1;
+      this.#wake();
+    },
   };
 
   /** Resolves when the condition holds; rejects after the deadline. */

@@ -64,7 +64,7 @@ export class GuestService {
     } catch {
       // it broke the protocol
     } finally {
-      connection.close();
+      connection.leave();
       this.#connections.delete(connection);
     }
   }
@@ -105,7 +105,7 @@ export class GuestService {
     this.#activationId = activationId;
     this.#epoch += 1;
     connection.epoch = this.#epoch;
-    for (const other of this.#connections) if (other !== connection) other.close();
+    for (const other of this.#connections) if (other !== connection) other.retire();
     await connection.send(encodeFrame(GuestFrame.ok));
   }
 
@@ -135,6 +135,6 @@ export class GuestService {
 
   async #own(connection: PeerConnection, session: ProcessSession): Promise<void> {
     await session.serve(connection, () => connection.epoch !== this.#epoch);
-    connection.close();
+    connection.leave();
   }
 }

@@ -14,6 +14,7 @@ export interface Frame {
 
 /** Received and not yet taken: more stops reading from the socket. */
 const maxWaitingBytes = 512 * 1024;
+const retireLimitMs = 2_000;
 
 /** The guest's end of one connection: frames in their order, with back-pressure both ways. */
 export class PeerConnection {
@@ -22,6 +23,7 @@ export class PeerConnection {
   readonly #frames: Frame[] = [];
   #waitingBytes = 0;
   #closed = false;
+  #retired = false;
   #wake: (() => void) | undefined;
 
   /** The identity under which it said hello; grows with each rekey. */
@@ -40,19 +42,19 @@ export class PeerConnection {
   }
 
   get closed(): boolean {
-    return this.#closed;
+    return this.#closed || this.#retired;
   }
 
   /** The next frame; undefined when the connection has ended or the peer broke the protocol. */
   async next(): Promise<Frame | undefined> {
     for (;;) {
-      const frame = this.#closed ? undefined : this.#frames.shift();
+      const frame = this.closed ? undefined : this.#frames.shift();
       if (frame !== undefined) {
         this.#waitingBytes -= frame.payload.length;
         if (this.#waitingBytes <= maxWaitingBytes) this.socket.resume();
         return frame;
       }
-      if (this.#closed) return undefined;
+      if (this.closed) return undefined;
       await new Promise<void>((resolve) => {
         this.#wake = resolve;
       });
@@ -61,7 +63,7 @@ export class PeerConnection {
 
   /** Sends and resolves when more may be sent (or the connection has ended). */
   send(bytes: Buffer): Promise<void> {
-    if (this.#closed || this.socket.write(bytes)) return Promise.resolve();
+    if (this.closed || this.socket.write(bytes)) return Promise.resolve();
     return new Promise((resolve) => {
       const done = (): void => {
         this.socket.off("drain", done);
@@ -97,6 +99,26 @@ export class PeerConnection {
     this.socket.destroy();
     this.#wake?.();
   };
+
+  /**
+   * Its identity has ended: nothing more is taken from it, and it closes when the peer has read what was sent, and has
+   * closed its own end, within a limit. Closed at once, it would break the peer's end before that.
+   */
+  retire(): void {
+    if (this.#closed || this.#retired) return;
+    this.#retired = true;
+    this.#frames.length = 0;
+    this.socket.off("data", this.#onData);
+    this.socket.resume();
+    this.socket.end();
+    setTimeout(this.close, retireLimitMs).unref();
+    this.#wake?.();
+  }
+
+  /** Nothing serves it any more: it is closed, unless it closes by itself. */
+  leave(): void {
+    if (!this.#retired) this.close();
+  }
 
   /** Ends the connection after everything sent. */
   finish(): void {

@@ -3,7 +3,7 @@
 
 import { constants } from "node:os";
 import { encodeFrame, FrameBuilder, PayloadReader } from "../frames.ts";
-import { GuestFrame, stdinWindowBytes } from "../guest-protocol.ts";
+import { encodeStarted, GuestFrame, stdinWindowBytes } from "../guest-protocol.ts";
 import { waitingBytes } from "./descriptors.ts";
 import type { Frame, PeerConnection } from "./peer-connection.ts";
 import type { ProcessOutput, StartedChild } from "./process-start.ts";
@@ -37,8 +37,10 @@ export class ProcessSession {
   #exit: Exit | undefined;
   #exitSent = false;
   #timer: NodeJS.Timeout | undefined;
-  /** Frames that may not have left when their connection ended. */
-  #unsent: Buffer[] = [];
+  /** Frames of output that may not have left when their connection ended, and the offset of the first. */
+  #unsent: { readonly frame: Buffer; readonly bytes: number }[] = [];
+  #sentBytes = 0;
+  #stdinReceived = 0;
   #stdinOpen: boolean;
   #unacknowledged = 0;
 
@@ -71,8 +73,9 @@ export class ProcessSession {
     this.#unacknowledged = 0; // what is still queued is no longer acknowledged to anyone
     const kept = this.#unsent;
     this.#unsent = [];
-    this.#write(new FrameBuilder(16).begin(GuestFrame.started).u32(this.pid).end().finish());
-    for (const frame of kept) this.#write(frame);
+    const position = { stdinReceived: this.#stdinReceived, outputOffset: this.#sentBytes };
+    connection.socket.write(encodeStarted({ pid: this.pid, ...position }));
+    for (const { frame, bytes } of kept) this.#write(frame, bytes);
     connection.socket.on("drain", this.#resume);
     this.#resume();
     if (this.#exit !== undefined) this.#startLinger();
@@ -81,8 +84,8 @@ export class ProcessSession {
       if (!this.#take(frame, connection)) connection.close();
     }
     connection.socket.off("drain", this.#resume);
-    if (this.#exitSent) this.#forget();
-    else if (wasRekeyed()) this.#detach();
+    if (wasRekeyed()) this.#detach();
+    else if (this.#exitSent) this.#forget();
     else this.#abandon();
   }
 
@@ -109,6 +112,7 @@ export class ProcessSession {
   #takeStdin(bytes: Buffer, owner: PeerConnection): boolean {
     if (bytes.length > stdinWindowBytes - this.#unacknowledged) return false;
     this.#unacknowledged += bytes.length;
+    this.#stdinReceived += bytes.length;
     const taken = (): void => {
       if (this.#connection !== owner || owner.closed) return;
       this.#unacknowledged -= bytes.length;
@@ -147,7 +151,8 @@ export class ProcessSession {
       const bytes = chunk.subarray(0, output.remaining);
       output.remaining -= bytes.length;
       for (let at = 0; at < bytes.length; at += outputFrameBytes) {
-        this.#write(encodeFrame(output.type, bytes.subarray(at, at + outputFrameBytes)));
+        const piece = bytes.subarray(at, at + outputFrameBytes);
+        this.#write(encodeFrame(output.type, piece), piece.length);
       }
       if (output.remaining <= 0) end();
     });
@@ -155,12 +160,14 @@ export class ProcessSession {
     return output;
   }
 
-  #write(frame: Buffer): void {
+  #write(frame: Buffer, bytes: number): void {
     const connection = this.#connection;
-    this.#unsent.push(frame);
+    this.#unsent.push({ frame, bytes });
     if (connection === undefined || connection.closed) return;
     const more = connection.socket.write(frame, (error) => {
-      if (!error && this.#connection === connection) this.#unsent.shift();
+      if (error || this.#connection !== connection) return;
+      this.#unsent.shift();
+      this.#sentBytes += bytes;
     });
     if (!more) for (const { socket } of this.#outputs) socket.pause(); // a slow host slows the process
   }
@@ -202,20 +209,15 @@ export class ProcessSession {
     if (this.#outputs.some(({ open }) => open)) return;
     const { bySignal, value } = this.#exit;
     this.#exitSent = true;
-    this.#write(
-      new FrameBuilder(16)
-        .begin(GuestFrame.exited)
-        .u8(bySignal ? 1 : 0)
-        .u32(value)
-        .end()
-        .finish(),
-    );
+    const exited = new FrameBuilder(16).begin(GuestFrame.exited).u8(bySignal ? 1 : 0);
+    connection.socket.write(exited.u32(value).end().finish());
     connection.finish();
   }
 
   /** The process goes on, its pipes unread, until a connection of the new identity comes. */
   #detach(): void {
     this.#connection = undefined;
+    this.#exitSent = false; // it is said anew, should it not have come
     clearTimeout(this.#timer);
     for (const { socket } of this.#outputs) socket.pause();
     if (this.#exit !== undefined) this.#timer = setTimeout(() => this.#forget(), detachedMs);
