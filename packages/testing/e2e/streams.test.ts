@@ -68,15 +68,15 @@ test("R-22: a program's output goes on across pauses on one worker, and its end 
   skip,
 }, async () => {
   const sandbox = await create();
-  const { handle, seen } = await count(sandbox, 150);
+  const { handle, seen } = await count(sandbox, 60);
   for (let turn = 1; turn <= 3; turn += 1) {
-    await until("it has counted on", () => seen().length >= turn * 20);
+    await until("it has counted on", () => seen().length >= turn * 10);
     await sandbox.pause();
     await resume(sandbox);
   }
   const { exitCode } = await handle.wait();
   assert.equal(exitCode, 0);
-  assert.deepEqual(seen(), upTo(150));
+  assert.deepEqual(seen(), upTo(60));
   await sandbox.kill();
 });
 
@@ -84,14 +84,14 @@ test("R-22, incident 21: a program's output goes on when the worker's daemon is 
   skip,
 }, async () => {
   const sandbox = await create();
-  const { handle, seen } = await count(sandbox, 150);
-  await until("it has counted on", () => seen().length >= 20);
+  const { handle, seen } = await count(sandbox, 60);
+  await until("it has counted on", () => seen().length >= 10);
   const workerId = await workerOf(sandbox);
   const [, pid] = [...rig.system.workerPids()].find(([worker]) => worker === workerId) ?? [];
   process.kill(pid ?? assert.fail("the daemon runs"), "SIGKILL");
   const { exitCode } = await handle.wait();
   assert.equal(exitCode, 0);
-  assert.deepEqual(seen(), upTo(150));
+  assert.deepEqual(seen(), upTo(60));
   await sandbox.kill();
 });
 

@@ -44,6 +44,15 @@ export class StreamCaller {
     return new StreamCaller(response);
   }
 
+  /** Reads nothing until `readOn`. */
+  stopReading(): void {
+    this.#response.pause();
+  }
+
+  readOn(): void {
+    this.#response.resume();
+  }
+
   leave(): void {
     this.#response.destroy();
   }
