@@ -20,6 +20,7 @@ const idempotencyHeader = "idempotency-key";
 const cutWords: ReadonlySet<string> = new Set([
   resetReason.epochEnded,
   resetReason.transport,
+  resetReason.leaseEnded,
   resetReason.closing,
   "link/closed",
 ]);
@@ -37,6 +38,12 @@ export interface Presentation {
 /** Whether this word ends a stream's connection alone, and not the stream. */
 export function isCut(reason: string): boolean {
   return cutWords.has(reason);
+}
+
+/** Whether the worker says with it that the way is being changed, so that the end of that is worth waiting for. */
+export function isChange(reason: string): boolean {
+  const { epochEnded, leaseEnded, closing } = resetReason;
+  return reason === epochEnded || reason === leaseEnded || reason === closing;
 }
 
 /**

@@ -2,11 +2,11 @@
 // Copyright 2026 The SPACE authors
 
 import { unreachable } from "@space/model";
-import { type AnswerHead, type FrameLink, resetReason } from "@space/wire";
+import type { AnswerHead, FrameLink } from "@space/wire";
 import { Attempt, type AttemptListener, isSocket, type OperationRequest } from "./attempt.ts";
 import type { CachedEntry } from "./cached-entry.ts";
 import type { CallerSide } from "./caller-side.ts";
-import { Continuity, isCut, type Presentation } from "./continuity.ts";
+import { Continuity, isChange, isCut, type Presentation } from "./continuity.ts";
 import type { LiveOperation, OperationCore } from "./operation-core.ts";
 import { changesNothing, endingOf, isInput, mayRepeat } from "./operation-rules.ts";
 import type { Refusal } from "./refusal.ts";
@@ -205,8 +205,7 @@ export class Operation implements AttemptListener, BodyListener, LiveOperation {
   #goesOnUnanswered(problem: string): boolean {
     const continuity = this.#continuity;
     if (continuity === undefined || !isCut(problem)) return false;
-    const changing = problem === resetReason.epochEnded || problem === resetReason.closing;
-    if (!changing && !this.#began) {
+    if (!isChange(problem) && !this.#began) {
       if (this.#retried) return false;
       this.#retried = true;
     }

@@ -88,6 +88,7 @@ describe("R-22: an eligible stream goes on", () => {
   test("each cause of a cut that is the path's is one: the worker ends, the link breaks, the bridge's link breaks", async () => {
     for (const cut of [
       (scene: Scene) => scene.current().stream.reset("closing"),
+      (scene: Scene) => scene.current().stream.reset("lease-ended"),
       (scene: Scene) => scene.current().stream.reset("transport"),
       (scene: Scene) => scene.rig.worker.links.at(-1)?.destroy(undefined),
     ]) {
