@@ -85,6 +85,15 @@ export class ControlGroups {
     await this.#setFrozen(group, false);
   }
 
+  /** From the kernel's view. Throws `substrate/failed` when there is no such group. */
+  async isFrozen(group: string): Promise<boolean> {
+    try {
+      return this.#reached(group, true);
+    } catch (cause) {
+      throw new SpaceError("substrate/failed", { step: "read the freezer" }, { cause });
+    }
+  }
+
   /** Whether a frozen process dies of SIGKILL at once; with the freezer of v1 it must be thawed for that. */
   get killsFrozen(): boolean {
     return this.#freezer.version === 2;
@@ -164,20 +173,23 @@ export class ControlGroups {
     const folder = join(this.#freezer.folder, group);
     const v2 = this.#freezer.version === 2;
     const file = join(folder, v2 ? "cgroup.freeze" : "freezer.state");
-    const reached = (): boolean =>
-      v2
-        ? readFileSync(join(folder, "cgroup.events"), "utf8").includes(`frozen ${frozen ? 1 : 0}`)
-        : readFileSync(file, "utf8").trim() === (frozen ? "FROZEN" : "THAWED");
     try {
       writeFileSync(file, v2 ? String(frozen ? 1 : 0) : frozen ? "FROZEN" : "THAWED");
       for (let round = 0; round < 20_000; round++) {
-        if (reached()) return;
+        if (this.#reached(group, frozen)) return;
         await new Promise((resolve) => setImmediate(resolve));
       }
     } catch (cause) {
       throw new SpaceError("substrate/failed", { step: frozen ? "freeze" : "thaw" }, { cause });
     }
     throw new SpaceError("substrate/failed", { step: frozen ? "freeze" : "thaw" });
+  }
+
+  #reached(group: string, frozen: boolean): boolean {
+    const folder = join(this.#freezer.folder, group);
+    if (this.#freezer.version === 2)
+      return readFileSync(join(folder, "cgroup.events"), "utf8").includes(`frozen ${frozen ? 1 : 0}`);
+    return readFileSync(join(folder, "freezer.state"), "utf8").trim() === (frozen ? "FROZEN" : "THAWED");
   }
 
   #remove(group: string): boolean {

@@ -184,6 +184,13 @@ struct launcher {
 };
 
 // Serves until QUIT (true) or until nobody has been connected for `orphan_ms` (false; -1: never). Nothing runs any more.
+int fence_timer(void);
+bool fence_at(uint64_t boot_time_ns);
+bool fence_has_passed(void);
+char *fence_file(char *const *cgroup_files, uint32_t count);
+bool fence_freeze(const char *file);
+void fence_thaw(const char *file);
+
 bool launch_serve(const struct launcher *l, int listen_fd, int signal_fd, int orphan_ms);
 void launch_say_done(void);  // the last answer, to the client that sent QUIT
 

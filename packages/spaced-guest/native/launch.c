@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 
 enum {
-  L_START = 1, L_STARTED, L_FAILED, L_KILL, L_DONE, L_LIST, L_LISTING, L_HOST, L_QUIT, L_EXITED, L_PREPARE, L_CLAIM,
+  L_START = 1, L_STARTED, L_FAILED, L_KILL, L_DONE, L_LIST, L_LISTING, L_HOST, L_QUIT, L_EXITED, L_PREPARE, L_CLAIM, L_LEASE,
   MAX_CLIENTS = 32, MAX_CHILDREN = 8192, MAX_NAME = 256, MAX_UNSENT = 4 * MAX_FRAME,
 };
 
@@ -37,6 +37,8 @@ struct child {
   int status_fd;  // its reports, until it runs; a prepared one's claim goes the other way
   uint64_t client;
   uint32_t request;
+  char *freezer;  // the file that freezes its control group; NULL for a bridge
+  bool fenced;    // frozen because the lease has run out, and by nobody else
   int32_t error;  // once it has failed: told when it has been reaped, so that its name is free by then
   char step[28];
   char name[MAX_NAME + 1];
@@ -54,7 +56,7 @@ static struct client clients[MAX_CLIENTS];
 static struct child *children;
 static struct waiter *waiters;
 static int nchildren, quit_client = -1;
-static bool orphaned;
+static bool orphaned, is_fenced;
 static uint32_t quit_request;
 static uint64_t next_serial = 1;
 
@@ -126,6 +128,33 @@ static void answer_started(struct client *c, const struct child *child) {
   out_end(&c->out);
 }
 
+// ---- fencing
+
+static void fence(struct child *child) {
+  bool may_run = child->stage == RUNNING || child->stage == STARTING;
+  if (may_run && child->freezer != NULL && !child->fenced) child->fenced = fence_freeze(child->freezer);
+}
+
+static void end_lease(void) {
+  is_fenced = true;
+  for (struct child *child = children; child != NULL; child = child->next) fence(child);
+}
+
+// Until when the worker may serve. What was frozen only because it might not goes on before this is answered.
+static void take_lease(struct client *c, uint32_t request, struct cursor *p) {
+  uint64_t until = take_u64(p);
+  if (p->bad || !fence_at(until)) return answer_failed(c, request, EINVAL, "record");
+  if (fence_has_passed()) end_lease();
+  else {
+    is_fenced = false;
+    for (struct child *child = children; child != NULL; child = child->next) {
+      if (child->fenced) fence_thaw(child->freezer);
+      child->fenced = false;
+    }
+  }
+  answer_done(c, request);
+}
+
 // ---- starting
 
 static struct child *find_child(const char *name) {
@@ -191,6 +220,7 @@ static void start(struct client *c, uint32_t request, struct cursor *payload, bo
   if (!parse_start(&s, payload)) return answer_failed(c, request, EINVAL, "record");
   if (!name_is_free(c, request, s.activation)) return;
   userns = make_user_namespace(s.uid_base);
+  char *freezer = fence_file(s.cgroups, s.ncgroups);
   if (userns >= 0) {
     step = "fork";
     cgroup = take_cgroup2(&s);
@@ -208,8 +238,10 @@ static void start(struct client *c, uint32_t request, struct cursor *payload, bo
   if (pid > 0) {
     add_child(c, request, s.activation, pid, ends[0]);
     children->stage = prepare ? PREPARING : STARTING;
+    children->freezer = freezer;
     return;
   }
+  free(freezer);
   if (ends[0] >= 0) close(ends[0]);
   answer_failed(c, request, error, step);
 }
@@ -260,6 +292,7 @@ static void note_status(struct child *child) {
   char exe;
   if (n <= 0 && readlink(path, &exe, 1) < 0) return note_failure(child, ECHILD, "died");
   answer_started(find_client(child->client), child);
+  if (is_fenced) fence(child);
 }
 
 // Gives a prepared guest its identity and its socket, which only this side of its walls can bind.
@@ -345,6 +378,7 @@ static void reaped(pid_t pid, int status) {
     *at = w->next;
     free(w);
   }
+  free(child->freezer);
   free(child);
 }
 
@@ -364,6 +398,7 @@ static void handle(struct client *c, uint8_t type, struct cursor *payload) {
     case L_HOST: return start_bridge(c, request, payload);
     case L_KILL: return kill_named(c, request, payload);
     case L_LIST: return list(c, request);
+    case L_LEASE: return take_lease(c, request, payload);
     case L_QUIT:
       quit_client = (int)(c - clients);
       quit_request = request;
@@ -418,7 +453,7 @@ static void end_as_orphan(void) {
 bool launch_serve(const struct launcher *l, int listen_fd, int signal_fd, int orphan_ms) {
   launcher = l;
   for (int i = 0; i < MAX_CLIENTS; i++) clients[i].fd = -1;
-  static struct pollfd waits[2 + MAX_CLIENTS + MAX_CHILDREN];
+  static struct pollfd waits[3 + MAX_CLIENTS + MAX_CHILDREN];
   static struct child *owners[MAX_CHILDREN];
   while ((quit_client < 0 && !orphaned) || nchildren > 0) {
     int n = 0, started = 0;
@@ -432,9 +467,12 @@ bool launch_serve(const struct launcher *l, int listen_fd, int signal_fd, int or
       owners[started++] = child;
       waits[n++] = (struct pollfd){.fd = child->status_fd, .events = POLLIN};
     }
+    int timer = n;
+    waits[n++] = (struct pollfd){.fd = fence_timer(), .events = POLLIN};
     int ready = poll(waits, (nfds_t)n, count_clients() > 0 || orphaned ? -1 : orphan_ms);
     if (ready == 0) end_as_orphan();
     if (ready <= 0) continue;
+    if (waits[timer].revents != 0 && fence_has_passed()) end_lease();
     for (int i = 0; i < started; i++) {
       if (waits[2 + MAX_CLIENTS + i].revents != 0) note_status(owners[i]);
     }

@@ -89,6 +89,11 @@ export class LaunchClient {
     return wire.decodeListing(reader);
   }
 
+  /** every guest is frozen when this moment of CLOCK_BOOTTIME passes, and goes on when a later one is said. */
+  async lease(deadlineNs: bigint): Promise<void> {
+    await this.#request(LaunchFrame.done, (id) => wire.encodeLease(id, deadlineNs));
+  }
+
   /** Ends the launcher and everything it started. */
   async quit(): Promise<void> {
     await this.#request(LaunchFrame.done, (id) => wire.encodeLaunchRequest(LaunchFrame.quit, id));

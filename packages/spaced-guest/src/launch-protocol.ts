@@ -17,6 +17,7 @@ export const LaunchFrame = {
   exited: 10,
   prepare: 11,
   claim: 12,
+  lease: 13,
 } as const;
 
 export interface BindMount {
@@ -205,6 +206,11 @@ export function decodeHost(reader: PayloadReader): HostRecord {
   for (let left = reader.u32(); left > 0; left -= 1)
     binds.push({ path: reader.string(), readOnly: reader.u8() !== 0 });
   return { name, uid, gid, argv, env, stderrPath, binds };
+}
+
+/** R-16: `deadlineNs` on CLOCK_BOOTTIME. */
+export function encodeLease(requestId: number, deadlineNs: bigint): Buffer {
+  return new FrameBuilder(32).begin(LaunchFrame.lease).u32(requestId).u64(deadlineNs).end().finish();
 }
 
 /** Requests without further fields: LIST, QUIT. */

@@ -15,6 +15,7 @@ import {
   type SandboxFacts,
   withinLimit,
 } from "./hosted-activation.ts";
+import type { LeaseGate } from "./lease-gate.ts";
 
 /** Longest wait for the guest's files to be flushed. */
 const syncLimitMs = 45_000;
@@ -26,14 +27,16 @@ export interface RegistryOptions {
   readonly workdir: string;
 }
 
+type RegistryPorts = EndpointPorts & ActivationPorts & { readonly gate: LeaseGate };
+
 /** The activations that this process serves, and the worker's commands on them. */
 export class ActivationRegistry implements HostControl {
   readonly #options: RegistryOptions;
-  readonly #ports: EndpointPorts & ActivationPorts;
+  readonly #ports: RegistryPorts;
   readonly #activations = new Map<ActivationId, HostedActivation>();
   readonly #adopting = new Map<ActivationId, Promise<void>>();
 
-  constructor(options: RegistryOptions, ports: EndpointPorts & ActivationPorts) {
+  constructor(options: RegistryOptions, ports: RegistryPorts) {
     this.#options = options;
     this.#ports = ports;
   }
@@ -86,6 +89,11 @@ export class ActivationRegistry implements HostControl {
     this.#activations.delete(activationId);
     activation.close();
     this.#ports.audit.record("bridge/released", { activationId });
+  }
+
+  holdUntil(deadlineBootMs: number): Promise<void> {
+    this.#ports.gate.holdUntil(deadlineBootMs);
+    return Promise.resolve();
   }
 
   list(): Promise<readonly ActivationId[]> {

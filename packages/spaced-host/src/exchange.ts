@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-import {
-  type AnswerHead,
-  type HostOperationHead,
-  type LinkStream,
-  resetReason,
-  type StreamHandlers,
-} from "@space/wire";
+import { type AnswerHead, type HostOperationHead, resetReason, type StreamHandlers } from "@space/wire";
 import type { AnswerSink } from "./answer-sink.ts";
+import type { OperationStream } from "./lease-gate.ts";
 import { CallerGone, RequestBody } from "./request-body.ts";
 
 /**
@@ -19,7 +14,7 @@ import { CallerGone, RequestBody } from "./request-body.ts";
 export class Exchange implements StreamHandlers, AnswerSink {
   readonly head: HostOperationHead;
   readonly body: RequestBody;
-  readonly #stream: LinkStream;
+  readonly #stream: OperationStream;
   readonly #endListeners = new Set<() => void>();
   #drainListener: (() => void) | undefined;
   #answered = false;
@@ -27,7 +22,7 @@ export class Exchange implements StreamHandlers, AnswerSink {
   #gone = false;
   #cancelled = false;
 
-  constructor(stream: LinkStream, head: HostOperationHead) {
+  constructor(stream: OperationStream, head: HostOperationHead) {
     this.#stream = stream;
     this.head = head;
     this.body = new RequestBody(

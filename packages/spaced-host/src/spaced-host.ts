@@ -2,7 +2,7 @@
 // Copyright 2026 The SPACE authors
 
 import type { Duplex } from "node:stream";
-import { type AuditSink, type Clock, isSpaceError, type Random } from "@space/model";
+import { type AuditSink, type BootClock, isSpaceError, type Random } from "@space/model";
 import {
   decodeJson,
   FrameLink,
@@ -10,6 +10,7 @@ import {
   type LinkStream,
   parseHostOperationHead,
   type RpcHandler,
+  resetReason,
   rpcMethod,
   type StreamHandlers,
   serveRpc,
@@ -19,6 +20,7 @@ import { type DaemonEvidence, type DaemonRule, judgeDaemon } from "./daemon-gate
 import { Exchange } from "./exchange.ts";
 import type { GuestConnector } from "./guest-endpoint.ts";
 import { answerJson } from "./json-answer.ts";
+import { GatedStream, LeaseGate } from "./lease-gate.ts";
 import { serveOperation } from "./serve-operation.ts";
 
 export const defaultOrphanLimitMs = 120_000;
@@ -33,7 +35,7 @@ export interface SpacedHostOptions {
 }
 
 export interface SpacedHostPorts {
-  readonly clock: Clock;
+  readonly clock: BootClock;
   readonly random: Random;
   readonly connectGuest: GuestConnector;
   readonly audit: AuditSink;
@@ -57,9 +59,11 @@ const rpcBeginning = Buffer.from('{"rpc":');
 
 export function createSpacedHost(options: SpacedHostOptions, ports: SpacedHostPorts): SpacedHost {
   const { defaultUser = "user", workdir = "/home/user", orphanLimitMs = defaultOrphanLimitMs } = options;
-  const registry = new ActivationRegistry({ defaultUser, workdir }, ports);
+  const gate = new LeaseGate(ports.clock);
+  const registry = new ActivationRegistry({ defaultUser, workdir }, { ...ports, gate });
   const commands = hostControlHandlers(registry);
-  const onOpen = (stream: LinkStream, head: Buffer): StreamHandlers => open(stream, head, registry, commands);
+  const onOpen = (stream: LinkStream, head: Buffer): StreamHandlers =>
+    open(stream, head, { registry, gate, commands });
   let link: FrameLink | undefined;
   const orphaned = (): void => {
     ports.audit.record("bridge/orphaned", { limitMs: orphanLimitMs });
@@ -89,6 +93,7 @@ export function createSpacedHost(options: SpacedHostOptions, ports: SpacedHostPo
       const last = link;
       link = undefined;
       last?.destroy(undefined);
+      gate.close();
       registry.close();
     },
   };
@@ -108,15 +113,17 @@ function admit(socket: Duplex, peer: DaemonEvidence | undefined, rule: DaemonRul
   audit.record("bridge/daemon-accepted", { pid: peer?.pid ?? 0 });
 }
 
-function open(
-  stream: LinkStream,
-  head: Buffer,
-  registry: ActivationRegistry,
-  commands: ReadonlyMap<string, RpcHandler>,
-): StreamHandlers {
+interface Serving {
+  readonly registry: ActivationRegistry;
+  readonly gate: LeaseGate;
+  readonly commands: ReadonlyMap<string, RpcHandler>;
+}
+
+function open(stream: LinkStream, head: Buffer, serving: Serving): StreamHandlers {
   try {
-    if (head.subarray(0, rpcBeginning.length).equals(rpcBeginning)) return command(stream, head, commands);
-    return operation(stream, head, registry);
+    if (head.subarray(0, rpcBeginning.length).equals(rpcBeginning))
+      return command(stream, head, serving.commands);
+    return operation(stream, head, serving);
   } catch {
     stream.reset("bad head");
     return { onData: () => undefined, onEnd: () => undefined, onReset: () => undefined };
@@ -134,11 +141,17 @@ function command(
   return serveRpc(stream, { rpc, params }, commands);
 }
 
-function operation(stream: LinkStream, head: Buffer, registry: ActivationRegistry): StreamHandlers {
-  const exchange = new Exchange(stream, parseHostOperationHead(JSON.parse(head.toString("utf8"))));
+function operation(stream: LinkStream, head: Buffer, { registry, gate }: Serving): StreamHandlers {
+  const gated = new GatedStream(gate, stream);
+  const exchange = new Exchange(gated, parseHostOperationHead(JSON.parse(head.toString("utf8"))));
   const activation = registry.find(exchange.head.activation);
+  if (!gate.isOpen) {
+    stream.reset(resetReason.leaseEnded); // R-16: nothing is begun
+    exchange.onReset(resetReason.leaseEnded);
+    return exchange;
+  }
   if (activation === undefined) {
     answerJson(exchange, 503, { code: 503, message: "The sandbox is not served here at present" });
   } else serveOperation(activation, exchange);
-  return exchange;
+  return gated.handle(exchange);
 }

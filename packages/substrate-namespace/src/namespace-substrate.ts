@@ -62,6 +62,8 @@ export class NamespaceSubstrate implements Substrate {
   readonly #exitListeners = new Set<(exit: ExecutionExit) => void>();
   #client: LaunchClient;
   #clientLost = false;
+  /** R-16: what a launcher that had to be restarted must know. */
+  #deadlineNs = 0n;
   #reconnecting: Promise<LaunchClient> | undefined;
 
   /** Connects to the launcher of an earlier daemon, with all it runs, or starts one. Throws `host/unfit`, `substrate/failed`. */
@@ -237,6 +239,15 @@ export class NamespaceSubstrate implements Substrate {
     return left.length;
   }
 
+  async holdUntil(deadlineBootMs: number): Promise<void> {
+    this.#deadlineNs = BigInt(Math.floor(deadlineBootMs * 1_000_000));
+    try {
+      await (await this.#connected()).lease(this.#deadlineNs);
+    } catch (cause) {
+      throw translate(cause);
+    }
+  }
+
   onExit(listener: (exit: ExecutionExit) => void): void {
     this.#exitListeners.add(listener);
   }
@@ -330,6 +341,7 @@ export class NamespaceSubstrate implements Substrate {
 
   async #reconnect(): Promise<LaunchClient> {
     this.#client = await connectLauncher(this.#launcher.command);
+    if (this.#deadlineNs > 0n) await this.#client.lease(this.#deadlineNs);
     this.#clientLost = false;
     this.#listen(this.#client);
     return this.#client;

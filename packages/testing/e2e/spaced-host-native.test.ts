@@ -21,6 +21,7 @@ import { RecordingAudit } from "../src/recording-audit.ts";
 const random = { bytes: (length: number): Uint8Array => randomBytes(length) };
 const clock = {
   wallMs: () => Date.now(),
+  bootMs: () => performance.now(),
   monotonicMs: () => performance.now(),
   after: (delayMs: number, callback: () => void) => {
     const timer = setTimeout(callback, delayMs);

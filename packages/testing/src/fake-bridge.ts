@@ -97,6 +97,13 @@ export class FakeBridge implements HostControl {
     operation.stream.end();
   }
 
+  /** what it was told last. */
+  deadlineBootMs = 0;
+
+  async holdUntil(deadlineBootMs: number): Promise<void> {
+    this.deadlineBootMs = deadlineBootMs;
+  }
+
   async adopt(request: AdoptRequest): Promise<void> {
     await this.#command("adopt");
     const { activationId, activationSecret, guest, socketPath } = request;

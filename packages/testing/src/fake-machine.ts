@@ -134,6 +134,13 @@ export class FakeSubstrate implements Substrate {
     return leftovers.length;
   }
 
+  /** what a launcher was told last; it freezes nothing here. */
+  deadlineBootMs = 0;
+
+  async holdUntil(deadlineBootMs: number): Promise<void> {
+    this.deadlineBootMs = deadlineBootMs;
+  }
+
   onExit(listener: (exit: ExecutionExit) => void): void {
     this.#machine.listeners.push(listener);
   }

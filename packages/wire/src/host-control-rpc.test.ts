@@ -59,6 +59,7 @@ function recording(calls: unknown[][]): HostControl {
     rekey: async (...args) => void calls.push(["rekey", ...args]),
     quiesce: async (...args) => calls.push(["quiesce", ...args]) > 0,
     release: async (...args) => void calls.push(["release", ...args]),
+    holdUntil: async (...args) => void calls.push(["holdUntil", ...args]),
     list: async () => [activationId, next],
   };
 }
@@ -70,6 +71,7 @@ it("carries each command with its parameters, the secret included", async () => 
   await remote.rekey({ from: activationId, to: next, activationSecret: new Secret(secret) });
   assert.equal(await remote.quiesce(next, 250), true);
   await remote.release(next);
+  await remote.holdUntil(1234.5);
   assert.deepEqual(await remote.list(), [activationId, next]);
   link.destroy(undefined);
 
@@ -85,6 +87,7 @@ it("carries each command with its parameters, the secret included", async () => 
   assert.deepEqual(calls.slice(2), [
     ["quiesce", next, 250],
     ["release", next],
+    ["holdUntil", 1234.5],
   ]);
 });
 
@@ -112,6 +115,8 @@ it("refuses parameters that are not of their form", async () => {
     ],
     ["host.quiesce", { activationId, limitMs: -1 }],
     ["host.release", {}],
+    ["host.hold-until", { deadlineBootMs: -1 }],
+    ["host.hold-until", { deadlineBootMs: "5" }],
   ];
   for (const [method, params] of bad) {
     await assert.rejects(

@@ -21,6 +21,7 @@ const methods = {
   rekey: "host.rekey",
   quiesce: "host.quiesce",
   release: "host.release",
+  holdUntil: "host.hold-until",
   list: "host.list",
 } as const;
 
@@ -52,6 +53,9 @@ export function hostControlOver(link: FrameLink, clock: Clock): HostControl {
     release: async (activationId) => {
       await call(methods.release, { activationId });
     },
+    holdUntil: async (deadlineBootMs) => {
+      await call(methods.holdUntil, { deadlineBootMs });
+    },
     list: async () => parseActivationIds(await call(methods.list, null)),
   };
 }
@@ -75,6 +79,14 @@ export function hostControlHandlers(control: HostControl): ReadonlyMap<string, R
       methods.release,
       async (params) =>
         control.release(parseActivationId(members(params, "release", ["activationId"])["activationId"])),
+    ],
+    [
+      methods.holdUntil,
+      async (params) => {
+        const { deadlineBootMs } = members(params, "hold", ["deadlineBootMs"]);
+        if (typeof deadlineBootMs !== "number" || !(deadlineBootMs >= 0)) throw bad("deadlineBootMs");
+        return control.holdUntil(deadlineBootMs);
+      },
     ],
     [methods.list, async () => control.list()],
   ]);

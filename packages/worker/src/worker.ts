@@ -122,7 +122,7 @@ function gatherParts(options: WorkerOptions, ports: WorkerPorts): WorkerParts {
       ...ports,
       workerId: options.workerId,
       keys,
-      holders: [],
+      holders: [ports.substrate, { holdUntil: (deadlineMs) => parts.bridge.holdUntil(deadlineMs) }],
       retryMs: limits.leaseRetryMs,
       recordsDigest: () => recordSetDigest(inventoryOf(parts)),
       onRenewed: () => parts.streams.resumeAll(),
@@ -142,6 +142,7 @@ function gatherParts(options: WorkerOptions, ports: WorkerPorts): WorkerParts {
       clock,
       executions,
       counters,
+      deadlineBootMs: () => parts.lease.deadlineBootMs,
       onRefused: (activation, problem) => {
         const activationId = activation.identity.activation.id;
         ports.audit.record("endpoint/refused", { activationId, problem });

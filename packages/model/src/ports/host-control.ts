@@ -37,5 +37,7 @@ export interface HostControl {
   quiesce(activationId: ActivationId, limitMs: number): Promise<boolean>;
   /** Ends every stream and forgets the activation. Unknown ones are a success. */
   release(activationId: ActivationId): Promise<void>;
+  /** from this moment of the host's boot-time clock on nothing passes to or from a guest, until a later one is said. */
+  holdUntil(deadlineBootMs: number): Promise<void>;
   list(): Promise<readonly ActivationId[]>;
 }

@@ -85,6 +85,12 @@ export interface Substrate {
   list(): Promise<readonly RunningExecution[]>;
   /** Removes what belongs to no activation in `keep` (a crash's leftovers). Returns how many it removed. */
   sweep(keep: ReadonlySet<ActivationId>): Promise<number>;
+  /**
+   * R-16: everything that it runs is frozen when this moment of the host's boot-time clock passes, even if this process
+   * stands still then; what was frozen only for that goes on when a later one is said. Rejects where it may not have
+   * been heard: then the earlier one counts.
+   */
+  holdUntil(deadlineBootMs: number): Promise<void>;
   /** Reports executions whose runtime ended by itself. */
   onExit(listener: (exit: ExecutionExit) => void): void;
   /** Ends the driver. `stopAll`: also everything it runs; otherwise executions go on for the next daemon to adopt. */

@@ -6,6 +6,7 @@ import { FrameBuilder, PayloadReader, ProtocolError } from "../frames.ts";
 import { GuestError } from "../guest-error.ts";
 import { decodeHost, decodeStart, LaunchFrame } from "../launch-protocol.ts";
 import { peerUser } from "./descriptors.ts";
+import { Fence, freezerOf } from "./fence.ts";
 import { LaunchClientLink } from "./launch-client-link.ts";
 import { type Launched, launchBridge, launchGuest } from "./launched.ts";
 
@@ -30,6 +31,13 @@ interface Child {
   readonly gone: Promise<void>;
 }
 
+interface Launch {
+  readonly name: string;
+  readonly launch: () => Promise<Launched>;
+  /** what freezes its control group; a bridge has none. */
+  readonly freezer?: string | undefined;
+}
+
 export interface LaunchServiceOptions {
   /** The seccomp program for guests. */
   readonly filter: Buffer;
@@ -46,6 +54,7 @@ export class LaunchService {
   readonly #options: LaunchServiceOptions;
   readonly #clients = new Set<LaunchClientLink>();
   readonly #children = new Map<string, Child>();
+  readonly #fence = new Fence();
   #ending = false;
   #orphanTimer: NodeJS.Timeout | undefined;
 
@@ -94,6 +103,9 @@ export class LaunchService {
       case LaunchFrame.kill:
         void this.#kill(client, requestId, reader.string());
         return;
+      case LaunchFrame.lease:
+        void this.#lease(client, requestId, reader.u64());
+        return;
       case LaunchFrame.list:
         void this.#list(client, requestId);
         return;
@@ -117,7 +129,7 @@ export class LaunchService {
         throw new GuestError(errnoInvalid, "record");
       const { filter, startProgram } = this.#options;
       const launch = (): Promise<Launched> => launchGuest({ payload, record, filter, startProgram });
-      await this.#launch(client, requestId, { name: activationId, launch });
+      await this.#launch(client, requestId, { name: activationId, launch, freezer: freezerOf(cgroupFiles) });
     } catch (error) {
       await client.failed(requestId, error);
     } finally {
@@ -143,7 +155,7 @@ export class LaunchService {
   async #launch(
     client: LaunchClientLink,
     requestId: number,
-    { name, launch }: { readonly name: string; readonly launch: () => Promise<Launched> },
+    { name, launch, freezer }: Launch,
   ): Promise<void> {
     const length = Buffer.byteLength(name);
     if (length === 0 || length > maxNameBytes) throw new GuestError(errnoInvalid, "name");
@@ -169,6 +181,7 @@ export class LaunchService {
     child.launched = launched;
     void launched.exited.then((status) => {
       forget();
+      if (freezer !== undefined) this.#fence.remove(freezer);
       if (child.running) this.#tellExit(name, launched.pid, status);
     });
     if (child.cancelled) launched.child.kill("SIGKILL");
@@ -180,7 +193,18 @@ export class LaunchService {
       throw error;
     }
     child.running = true;
+    if (freezer !== undefined) this.#fence.add(freezer);
     await client.started(requestId, launched.pid, launched.startTime);
+  }
+
+  /** */
+  async #lease(client: LaunchClientLink, requestId: number, deadlineNs: bigint): Promise<void> {
+    if (deadlineNs === 0n) {
+      await client.failed(requestId, new GuestError(errnoInvalid, "record"));
+      return;
+    }
+    this.#fence.holdUntil(deadlineNs);
+    await client.done(requestId);
   }
 
   #tellExit(name: string, pid: number, status: number): void {
@@ -218,6 +242,7 @@ export class LaunchService {
   async #end(lastWord: () => Promise<void>): Promise<void> {
     if (this.#ending) return;
     this.#ending = true;
+    this.#fence.close();
     await Promise.all([...this.#children.values()].map((child) => this.#killChild(child)));
     this.#options.onEnd(lastWord);
   }

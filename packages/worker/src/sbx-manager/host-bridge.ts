@@ -22,6 +22,8 @@ export interface HostBridgePorts {
   readonly clock: Clock;
   readonly executions: Executions;
   readonly counters: WorkerCounters;
+  /** until when this worker may serve; 0 while it may not. */
+  readonly deadlineBootMs: () => number;
   /** Told when the bridge has refused a process's endpoint: it is not forwarded to, and never by a weaker check. */
   readonly onRefused: (activation: ActivationRecord, problem: string) => void;
 }
@@ -59,6 +61,7 @@ export class HostBridge {
     this.#ports.counters.bridgeConnections += 1;
     const control = hostControlOver(link, this.#ports.clock);
     try {
+      await control.holdUntil(this.#ports.deadlineBootMs()); // before anything is forwarded
       await this.#agree(control);
     } catch (error) {
       link.destroy(error);
@@ -79,6 +82,15 @@ export class HostBridge {
   get control(): HostControl {
     if (this.#control !== undefined) return this.#control;
     throw new SpaceError("endpoint/unverifiable", { problem: "no connection to the bridge" });
+  }
+
+  /** One that does not hear it now hears it when it is connected again, and serves no longer than it knows of. */
+  async holdUntil(deadlineBootMs: number): Promise<void> {
+    try {
+      await this.#control?.holdUntil(deadlineBootMs);
+    } catch {
+      // its connection is gone, or about to be
+    }
   }
 
   /** Throws as {@link control}. */

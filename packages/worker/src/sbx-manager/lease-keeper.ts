@@ -17,7 +17,10 @@ import {
 
 /** Who else holds the deadline: what a daemon that stands still cannot fence, they do. */
 export interface LeaseHolder {
-  /** Serves until then, on the host's boot-time clock; goes on at once where it was fenced. Never rejects. */
+  /**
+   * Serves until then, on the host's boot-time clock; goes on at once where it was fenced. Where it rejects, the lease is
+   * not taken: what it holds is fenced at the earlier moment.
+   */
   holdUntil(deadlineBootMs: number): Promise<void>;
 }
 
@@ -48,6 +51,7 @@ export class LeaseKeeper {
   #asked: { readonly nonce: string; readonly sentMs: number } | undefined;
   #presence: Pick<WorkerPresence, "renew"> | undefined;
   #isFenced = true;
+  #span = 0;
   #cancelAsk: () => void = () => undefined;
   #cancelEnd: () => void = () => undefined;
 
@@ -63,6 +67,17 @@ export class LeaseKeeper {
   /** Throws `worker/fenced` without a lease. */
   require(): void {
     if (!this.held) throw new SpaceError("worker/fenced", { workerId: this.#ports.workerId });
+  }
+
+  /** Changes whenever there was an instant without a lease. */
+  get span(): number {
+    return this.#span + (this.held ? 0 : 1);
+  }
+
+  /** Throws `worker/fenced` unless the lease was held without a gap since `span` was read, and is. */
+  requireSince(span: number): void {
+    if (!this.held || span !== this.span)
+      throw new SpaceError("worker/fenced", { workerId: this.#ports.workerId });
   }
 
   get deadlineBootMs(): number {
@@ -87,7 +102,10 @@ export class LeaseKeeper {
     const deadlineMs = asked.sentMs + grant.termSeconds * 1000;
     if (deadlineMs <= this.#deadlineMs) throw refused("ends before the present one");
     this.#asked = undefined;
+    // A guest that a holder fenced is thawed here, so a pause that was under way must know that there was a gap.
+    if (!this.held) this.#span += 1;
     await Promise.all(holders.map((holder) => holder.holdUntil(deadlineMs)));
+    if (!this.held) this.#span += 1;
     this.#deadlineMs = Math.max(this.#deadlineMs, deadlineMs);
     this.#watchEnd();
     this.#askAfter(asked.sentMs + (grant.termSeconds * 1000) / 3 - this.#ports.clock.bootMs());

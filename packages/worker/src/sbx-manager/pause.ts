@@ -40,12 +40,15 @@ export async function snapshot(
 async function stopAndFreeze(parts: WorkerParts, record: RuntimeRecord): Promise<void> {
   const { identity } = record;
   const { id } = identity.activation;
+  const { span } = parts.lease;
   const { startedAs } = parts.executions.change(id, { phase: "pausing" }); // from here on nothing is admitted
   await parts.streams.drained(identity.sandboxId, parts.limits.pauseDrainMs);
   const cutCount = endEpoch(parts, record);
   parts.audit.record("execution/paused", { identity: identityToJson(identity), cutStreams: cutCount });
   await parts.bridge.control.quiesce(id, parts.limits.quiesceMs);
   if (!(await parts.substrate.freeze(startedAs))) throw lost(parts, parts.executions.live(id), "freeze");
+  // one that was frozen for want of a lease goes on when there is one again: that is not this pause's freeze.
+  parts.lease.requireSince(span);
   parts.executions.change(id, { phase: "frozen" });
 }
 
