@@ -5,6 +5,7 @@ import type {
   AuditSink,
   BootClock,
   Claim,
+  EnrolmentStore,
   InstallationStore,
   PrivateKeyVault,
   Random,
@@ -32,6 +33,7 @@ import type { Transitions } from "./transitions.ts";
 export interface ControlPlanePorts {
   readonly sandboxes: SandboxStore;
   readonly installation: InstallationStore;
+  readonly enrolments: EnrolmentStore;
   readonly signingKeys: SigningKeyStore;
   readonly privateKeys: PrivateKeyVault;
   /** kept apart, and asked only where a bundle is to be signed. */

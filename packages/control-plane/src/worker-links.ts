@@ -136,6 +136,7 @@ export class AcceptedWorker implements WorkerPresence {
     if (hello.workerId !== this.#workerId) throw this.#refuse("another worker's id"); // TLS says who it is
     if (commands === undefined || this.#handle !== undefined) throw this.#refuse("a second hello");
     this.#refuseOlderStore(hello);
+    await this.#succeed(hello);
     const believed = await this.#parts.sandboxes.onWorker(this.#workerId);
     const { workerId, endpoint, capacity, substrate } = hello;
     const keys = this.#parts.feeds.keysOver(this.#workerId, commands.feed);
@@ -248,7 +249,19 @@ export class AcceptedWorker implements WorkerPresence {
   #refuseOlderStore({ feedPosition, bundleVersion }: WorkerHello): void {
     const acknowledged = this.#parts.feeds.acknowledged(this.#workerId);
     if (feedPosition < acknowledged.position || bundleVersion < acknowledged.bundleVersion)
-      throw this.#refuse("its store is older than it was: enrol anew");
+      throw this.#refuseStore();
+  }
+
+  /** A worker's identity is bound to its store: one that another connection has replaced is not this worker. */
+  async #succeed({ store }: WorkerHello): Promise<void> {
+    const { enrolments, clock } = this.#parts;
+    if (!(await enrolments.succeed(this.#workerId, store, clock.wallMs()))) throw this.#refuseStore();
+  }
+
+  #refuseStore(): SpaceError {
+    const workerId = this.#workerId;
+    this.#parts.audit.record("worker/refused", { workerId, problem: "its store is older, or a copy" });
+    return new SpaceError("worker/superseded", { workerId });
   }
 
   #refuse(problem: string): SpaceError {

@@ -63,6 +63,8 @@ export interface ErrorDetails {
   "route/unrepaired": { readonly sandboxId: string; readonly retryAfterMs: number };
   "route/refused": { readonly sandboxId: string };
   "worker/unreachable": { readonly workerId: string };
+  /** Its store is a copy, or older than the one that this worker was last connected with: it has to enrol as a new worker. */
+  "worker/superseded": { readonly workerId: string };
   "worker/none-free": Record<never, never>;
   /** it has no lease now, so it neither starts nor serves anything. */
   "worker/fenced": { readonly workerId: string };
@@ -118,6 +120,7 @@ const kinds = {
   "route/unrepaired": "unavailable",
   "route/refused": "denied",
   "worker/unreachable": "unavailable",
+  "worker/superseded": "denied",
   "worker/none-free": "unavailable",
   "worker/fenced": "unavailable",
   "worker/busy": "unavailable",

@@ -96,6 +96,7 @@ export {
   redactAuditFields,
 } from "./ports/audit.ts";
 export type { BootClock, Clock } from "./ports/clock.ts";
+export type { EnrolmentStore, SuccessionStore } from "./ports/enrolment-store.ts";
 export type { AdoptRequest, HostControl, RekeyRequest } from "./ports/host-control.ts";
 export type {
   ApiKeyRecord,
@@ -192,4 +193,5 @@ export {
   type SnapshotManifest,
   snapshotChunkLimit,
 } from "./snapshot.ts";
+export { newSuccessionToken, parseStoreSuccession, type StoreSuccession } from "./store-succession.ts";
 export type { DenyReason, IdentityVerdict, RefreshReason } from "./verdict.ts";

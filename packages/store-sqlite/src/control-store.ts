@@ -3,9 +3,17 @@
 
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import type { Clock, InstallationStore, ReceiverStore, SandboxStore, SigningKeyStore } from "@space/model";
+import type {
+  Clock,
+  EnrolmentStore,
+  InstallationStore,
+  ReceiverStore,
+  SandboxStore,
+  SigningKeyStore,
+} from "@space/model";
 import { Database } from "./database.ts";
 import { controlPlaneSchema, migrate } from "./migrations.ts";
+import { SqliteEnrolmentStore } from "./sqlite-enrolment-store.ts";
 import { SqliteInstallationStore } from "./sqlite-installation-store.ts";
 import { SqliteReceiverStore } from "./sqlite-receiver-store.ts";
 import { SqliteSandboxStore } from "./sqlite-sandbox-store.ts";
@@ -16,6 +24,7 @@ export interface ControlStore {
   readonly installation: InstallationStore;
   readonly signingKeys: SigningKeyStore;
   readonly receiverStore: ReceiverStore;
+  readonly enrolments: EnrolmentStore;
   /** Writes what is asked for already, and gives the file up. */
   close(): void;
 }
@@ -38,6 +47,7 @@ export function openControlStore(directory: string, clock: Clock): ControlStore 
     installation: new SqliteInstallationStore(database),
     signingKeys: new SqliteSigningKeyStore(database),
     receiverStore: new SqliteReceiverStore(database),
+    enrolments: new SqliteEnrolmentStore(database),
     close: () => database.close(),
   };
 }

@@ -6,7 +6,12 @@ import { SpaceError } from "@space/model";
 import type { Database } from "./database.ts";
 import { integer } from "./row.ts";
 
-const files = ["0001-control-plane.sql", "0002-signing-keys.sql", "0003-receivers.sql"];
+const files = [
+  "0001-control-plane.sql",
+  "0002-signing-keys.sql",
+  "0003-receivers.sql",
+  "0004-enrolments.sql",
+];
 
 /** The schema, step by step, as SQL. A step that was released is never edited; `PRAGMA user_version` counts the steps taken. */
 export function controlPlaneSchema(): readonly string[] {

@@ -9,11 +9,14 @@ import {
   compareIdentity,
   identityToJson,
   parseSandboxId,
+  parseStoreSuccession,
   parseWorkerId,
   type RuntimeRecord,
   type RuntimeRecordStore,
   type SandboxId,
   SpaceError,
+  type StoreSuccession,
+  type SuccessionStore,
   type WorkerId,
 } from "@space/model";
 import { openExclusive } from "./exclusive-database.ts";
@@ -43,6 +46,9 @@ const sql = {
   noteFeedPosition: `INSERT INTO feed_position (one, position) VALUES (1, :position)
     ON CONFLICT (one) DO UPDATE SET position = excluded.position WHERE position < excluded.position`,
   syncFeedPosition: "UPDATE feed_position SET position = position",
+  beginSuccession: `INSERT INTO store_succession (one, next) VALUES (1, :next)
+    ON CONFLICT (one) DO UPDATE SET next = coalesce(next, excluded.next) RETURNING held, next`,
+  finishSuccession: "UPDATE store_succession SET held = next, next = NULL WHERE next = :next",
   writeActivation: `INSERT INTO activation (${activationColumns}) VALUES (${named(activationColumns)})
     ON CONFLICT (activation_id) DO UPDATE SET ${assigned(activationColumns)}`,
   removeActivation: "DELETE FROM activation WHERE activation_id = :id",
@@ -55,7 +61,7 @@ type Statements = { readonly [Name in keyof typeof sql]: StatementSync };
  * a record or a bundle is synced before it returns; every read is from memory, which only this process changes. The file holds the private
  * keys of executions and is readable by its owner alone.
  */
-export class SqliteWorkerStore implements RuntimeRecordStore, ActivationStore {
+export class SqliteWorkerStore implements RuntimeRecordStore, ActivationStore, SuccessionStore {
   /** The worker that this store makes: a lost store is a new worker. */
   readonly workerId: WorkerId;
   readonly #database: DatabaseSync;
@@ -141,6 +147,15 @@ export class SqliteWorkerStore implements RuntimeRecordStore, ActivationStore {
   syncFeedPosition(): void {
     if (this.#feedPositionUnsynced)
       this.#write("feed position", () => this.#statements.syncFeedPosition.run());
+  }
+
+  beginSuccession(newToken: () => string): StoreSuccession {
+    const row = this.#attempt("succession", () => this.#statements.beginSuccession.get({ next: newToken() }));
+    return parseStoreSuccession({ ...row });
+  }
+
+  finishSuccession({ next }: StoreSuccession): void {
+    this.#write("succession", () => this.#statements.finishSuccession.run({ next }));
   }
 
   readActivation(id: ActivationId): ActivationRecord | undefined {
@@ -247,6 +262,8 @@ function prepareAll(database: DatabaseSync): Statements {
     writeBundle: prepare("writeBundle"),
     noteFeedPosition: prepare("noteFeedPosition"),
     syncFeedPosition: prepare("syncFeedPosition"),
+    beginSuccession: prepare("beginSuccession"),
+    finishSuccession: prepare("finishSuccession"),
     writeActivation: prepare("writeActivation"),
     removeActivation: prepare("removeActivation"),
   };

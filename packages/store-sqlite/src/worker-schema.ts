@@ -69,6 +69,13 @@ CREATE TRIGGER IF NOT EXISTS r12_feed_position_only_grows BEFORE UPDATE ON feed_
 WHEN NEW.position < OLD.position
 BEGIN SELECT RAISE(ABORT, 'r12_feed_position_only_grows'); END;
 
+CREATE TABLE IF NOT EXISTS store_succession (
+  one INTEGER PRIMARY KEY CHECK (one = 1),
+  held TEXT,
+  next TEXT,
+  CONSTRAINT a_token_is_used_once CHECK (next IS NULL OR next IS NOT held)
+) STRICT;
+
 CREATE TABLE IF NOT EXISTS activation (
   activation_id TEXT PRIMARY KEY,
   sandbox_id TEXT NOT NULL,

@@ -180,12 +180,14 @@ describe("with real workers behind links", () => {
     const inventory = { installed: [], frozen: [] };
     const hello = { workerId: side.workerId, substrate: "namespace", capacity: 1, freeSlots: 1 } as const;
     const presence = workerPresenceClient(link, rig.clock);
+    const store = { held: null, next: "n".repeat(22) };
     const welcome = await presence.hello({
       ...hello,
       endpoint,
       inventory,
       bundleVersion: 0,
       feedPosition: 0,
+      store,
     });
     assert.equal(welcome.bundle, await rig.bundle());
     near.pause(); // hears no ping

@@ -18,9 +18,10 @@ import {
   type RuntimeRecord,
   type RuntimeRecordStore,
   Secret,
+  type SuccessionStore,
 } from "@space/model";
 
-export type WorkerStore = RuntimeRecordStore & ActivationStore;
+export type WorkerStore = RuntimeRecordStore & ActivationStore & SuccessionStore;
 
 /** How one adapter is opened again and again on the same storage. */
 export interface WorkerStoreSubject {
@@ -119,6 +120,7 @@ export function runtimeRecordStoreContract(name: string, make: () => WorkerStore
     recordCases(check);
     ruleCases(check);
     bundleCases(check);
+    successionCases(check);
     activationCases(check);
     test("a second process on the same storage is refused until the first is gone", () => {
       const subject = make();
@@ -261,6 +263,27 @@ function ruleCases(check: Check): void {
     store.replace(undefined, at);
     assert.equal(store.replace(at, recordOf(identityOf({ generation: 2, attempt: 3 }), 5n)), true);
   });
+}
+
+function successionCases(check: Check): void {
+  check(
+    "what binds it to its worker goes on step by step, and a step that was begun outlives a restart",
+    (store, reopen) => {
+      const tokens = ["a", "b", "c"].map((letter) => letter.repeat(22));
+      const next = (): string => tokens.shift() ?? "";
+      const begun = store.beginSuccession(next);
+      assert.deepEqual(begun, { held: null, next: "a".repeat(22) });
+      const second = reopen();
+      assert.deepEqual(second.beginSuccession(next), begun, "the answer may have been lost");
+      second.finishSuccession(begun);
+      second.finishSuccession(begun);
+      const third = reopen();
+      const step = third.beginSuccession(next);
+      assert.equal(step.held, begun.next);
+      third.finishSuccession(begun); // late, of the step before
+      assert.deepEqual(third.beginSuccession(next), step);
+    },
+  );
 }
 
 function bundleCases(check: Check): void {

@@ -10,6 +10,7 @@ import { test } from "node:test";
 import { isSpaceError } from "@space/model";
 import { openControlStore } from "@space/store-sqlite";
 import { VirtualClock } from "../src/virtual-clock.ts";
+import { enrolmentStoreContract } from "./enrolment-store.ts";
 import { installationStoreContract } from "./installation-store.ts";
 import { receiverStoreContract } from "./receiver-store.ts";
 import { type OpenedStore, sandboxStoreContract } from "./sandbox-store.ts";
@@ -23,6 +24,7 @@ function openIn(directory: string, clock: VirtualClock): OpenedStore {
     installation: store.installation,
     signingKeys: store.signingKeys,
     receivers: store.receiverStore,
+    enrolments: store.enrolments,
     clock,
     reopen: async () => {
       store.close();
@@ -44,6 +46,7 @@ sandboxStoreQueryContract("sqlite", open);
 installationStoreContract("sqlite", open);
 signingKeyStoreContract("sqlite", open);
 receiverStoreContract("sqlite", open);
+enrolmentStoreContract("sqlite", open);
 
 test("sqlite: a second process on the same directory is refused with the pid of the first", (context) => {
   const directory = mkdtempSync(join(tmpdir(), "control-store-"));

@@ -7,6 +7,7 @@ import { describe, test } from "node:test";
 import {
   type ChangeOutcome,
   type Digest,
+  type EnrolmentStore,
   type ExecutionIdentity,
   firstGeneration,
   type Generation,
@@ -35,6 +36,7 @@ export interface OpenedStore {
   readonly installation: InstallationStore;
   readonly signingKeys: SigningKeyStore;
   readonly receivers: ReceiverStore;
+  readonly enrolments: EnrolmentStore;
   /** The time that the store takes for "now". */
   readonly clock: VirtualClock;
   /** Closes and opens it again on the same storage. */

@@ -289,6 +289,7 @@ describe("the link to the control plane", () => {
         inventory: { installed: [identity], frozen: [] },
         bundleVersion: 1,
         feedPosition: 0,
+        store: { held: null, next: rig.disk.succession.held },
       },
     ]);
     const control = workerControlClient(plane.link, rig.clock, rig.workerId);

@@ -109,6 +109,7 @@ export class ControlRig {
         sandboxes: this.#store.sandboxes,
         installation: this.#store.installation,
         signingKeys: this.#store.signingKeys,
+        enrolments: this.#store.enrolments,
         privateKeys: this.privateKeys,
         rootKey: this.rootKey,
         receiverStore: this.#store.receiverStore,
@@ -139,6 +140,7 @@ export class ControlRig {
     const attached = this.control.attach(worker.workerId, worker);
     this.#attached.set(worker, attached);
     await attached.presence.hello(worker.hello());
+    worker.connected();
     await settle();
     void worker.renew(attached.presence); // answered when the worker has taken what it is told first
     await settle();

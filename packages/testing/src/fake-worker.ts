@@ -33,6 +33,7 @@ import {
   type SandboxId,
   type SnapshotAnswer,
   SpaceError,
+  type StoreSuccession,
   type WorkerControl,
   type WorkerHello,
   type WorkerId,
@@ -91,6 +92,7 @@ export class FakeWorker implements WorkerControl, RecordReceiver, ReceiverFeed {
   readonly #clock: Clock;
   readonly #objects: FakeObjects;
   #ring: KeyRing | undefined;
+  #store: StoreSuccession = { held: null, next: `t${"0".repeat(21)}` };
   readonly #processes = new Map<SandboxId, FakeProcess>();
   readonly #kept = new Map<SandboxId, FakeProcess>();
   readonly #installed = new Map<
@@ -203,7 +205,15 @@ export class FakeWorker implements WorkerControl, RecordReceiver, ReceiverFeed {
       inventory: this.holds(),
       bundleVersion: this.#ring?.version ?? 0,
       feedPosition: this.feedPosition,
+      store: this.#store,
     };
+  }
+
+  /** The hello was taken: the store goes on from there. */
+  connected(): void {
+    const { next } = this.#store;
+    const number = Number.parseInt(next.slice(1), 10) + 1;
+    this.#store = { held: next, next: `t${String(number).padStart(21, "0")}` };
   }
 
   activate(request: ActivateRequest): Promise<ActivateAnswer> {

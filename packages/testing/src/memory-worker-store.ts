@@ -10,6 +10,8 @@ import {
   type RuntimeRecordStore,
   type SandboxId,
   SpaceError,
+  type StoreSuccession,
+  type SuccessionStore,
   sameRoute,
 } from "@space/model";
 
@@ -19,14 +21,26 @@ export class MemoryDisk {
   readonly activations = new Map<ActivationId, ActivationRecord>();
   bundle: { readonly version: number; readonly token: string } | undefined;
   feedPosition = 0;
+  succession: { readonly held: string | null; readonly next: string | null } = { held: null, next: null };
   inUse = false;
+
+  /** The same contents, in another place. */
+  copy(): MemoryDisk {
+    const copy = new MemoryDisk();
+    for (const [key, value] of this.records) copy.records.set(key, value);
+    for (const [key, value] of this.activations) copy.activations.set(key, value);
+    copy.bundle = this.bundle;
+    copy.succession = this.succession;
+    copy.feedPosition = this.feedPosition;
+    return copy;
+  }
 }
 
 /**
  * A worker's store in memory that keeps every rule of the real one. `beforeWrite` is called with the name of each write
  * before it happens; what it throws is what a failing disk would do.
  */
-export class MemoryWorkerStore implements RuntimeRecordStore, ActivationStore {
+export class MemoryWorkerStore implements RuntimeRecordStore, ActivationStore, SuccessionStore {
   readonly #disk: MemoryDisk;
   #open = true;
   beforeWrite: (what: string) => void = () => undefined;
@@ -86,6 +100,19 @@ export class MemoryWorkerStore implements RuntimeRecordStore, ActivationStore {
 
   syncFeedPosition(): void {
     this.#write("feed-sync");
+  }
+
+  beginSuccession(newToken: () => string): StoreSuccession {
+    this.#write("succession");
+    const { held, next } = this.#disk.succession;
+    const step = { held, next: next ?? newToken() };
+    this.#disk.succession = step;
+    return step;
+  }
+
+  finishSuccession({ next }: StoreSuccession): void {
+    this.#write("succession");
+    if (this.#disk.succession.next === next) this.#disk.succession = { held: next, next: null };
   }
 
   readActivation(id: ActivationId): ActivationRecord | undefined {

@@ -72,7 +72,7 @@ export class WorkerRig {
   readonly random: SeededRandom;
   readonly authority: TestAuthority;
   readonly workerId: WorkerId;
-  readonly disk = new MemoryDisk();
+  disk = new MemoryDisk();
   readonly machine = new FakeMachine();
   readonly bridge = new FakeBridge(this.machine);
   readonly objects: MemoryObjectStore;

@@ -172,6 +172,7 @@ test("a worker's hello, reports and requests for a lease arrive whole, and the a
     inventory: { installed: [identity], frozen: [{ sandboxId: identity.sandboxId, manifest: digest }] },
     bundleVersion: 3,
     feedPosition: 41,
+    store: { held: null, next: "n".repeat(22) },
   };
   const report: WorkerReport = { identity, what: "exited", reason: "killed" };
   const seen: unknown[] = [];

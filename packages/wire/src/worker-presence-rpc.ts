@@ -9,6 +9,7 @@ import {
   members,
   parseDigest,
   parseIdentity,
+  parseStoreSuccession,
   parseSubstrateName,
   parseWorkerId,
   SpaceError,
@@ -65,6 +66,7 @@ function parseHello(value: unknown): WorkerHello {
     "inventory",
     "bundleVersion",
     "feedPosition",
+    "store",
   ]);
   const endpoint = members(hello["endpoint"], "endpoint", ["host", "port"]);
   const capacity = parseInteger(hello["capacity"], "capacity", 0, 1_000_000);
@@ -80,6 +82,7 @@ function parseHello(value: unknown): WorkerHello {
     inventory: parseInventory(hello["inventory"]),
     bundleVersion: parseInteger(hello["bundleVersion"], "bundleVersion", 0, Number.MAX_SAFE_INTEGER),
     feedPosition: parseInteger(hello["feedPosition"], "feedPosition", 0, Number.MAX_SAFE_INTEGER),
+    store: parseStoreSuccession(hello["store"]),
   };
 }
 

@@ -15,6 +15,7 @@ import type {
   RuntimeRecordStore,
   SandboxId,
   Substrate,
+  SuccessionStore,
 } from "@space/model";
 
 /**
@@ -41,7 +42,7 @@ export interface AdmissionCheck {
   check(request: AdmissionRequest): IdentityVerdict;
 }
 
-export type WorkerStore = RuntimeRecordStore & ActivationStore;
+export type WorkerStore = RuntimeRecordStore & ActivationStore & SuccessionStore;
 
 export interface WorkerPorts {
   /** Owned by the caller: the worker does not close it. */

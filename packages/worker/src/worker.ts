@@ -6,6 +6,8 @@ import type { Duplex } from "node:stream";
 import { recordSetDigest, TrustedKeys } from "@space/capability";
 import {
   type ExecutionExit,
+  isSpaceError,
+  newSuccessionToken,
   type ReceiverFeed,
   type RecordReceiver,
   type SandboxId,
@@ -64,7 +66,8 @@ export interface Worker {
   acceptGateway(socket: Duplex, presenter: string): void;
   /**
    * Serves the control plane over a connection that this worker dialled and verified. Says hello first; resolves when
-   * the link has ended, and rejects when the greeting failed. `endpoint` is where gateways reach this worker.
+   * the link has ended, and rejects when the greeting failed; with `worker/superseded` this worker serves nobody any
+   * more, and its store has to enrol as another. `endpoint` is where gateways reach this worker.
    */
   serveControlPlane(
     socket: Duplex,
@@ -169,6 +172,7 @@ class ComposedWorker implements Worker {
   readonly #gateways = new Set<GatewayLink>();
   readonly #controlPlanes = new Set<ControlPlaneLink>();
   #closed = false;
+  #isSuperseded = false;
 
   constructor(parts: WorkerParts, admission: Admission) {
     this.#parts = parts;
@@ -187,7 +191,7 @@ class ComposedWorker implements Worker {
   }
 
   acceptGateway(socket: Duplex, presenter: string): void {
-    if (this.#closed) {
+    if (this.#closed || this.#isSuperseded) {
       socket.destroy();
       return;
     }
@@ -207,7 +211,7 @@ class ComposedWorker implements Worker {
     this.#controlPlanes.add(link);
     try {
       if (this.#closed) throw new SpaceError("link/closed", {});
-      const { workerId, substrateName: substrate, capacity, executions, keys } = this.#parts;
+      const { workerId, substrateName: substrate, capacity, executions, keys, records, random } = this.#parts;
       await link.greet({
         workerId,
         substrate,
@@ -217,8 +221,12 @@ class ComposedWorker implements Worker {
         inventory: this.inventory(),
         bundleVersion: keys.version,
         feedPosition: this.#parts.records.feedPosition,
+        store: records.beginSuccession(() => newSuccessionToken(random)),
       });
       await link.ended;
+    } catch (error) {
+      if (isSpaceError(error, "worker/superseded")) this.#refuseGateways();
+      throw error;
     } finally {
       link.close();
       this.#controlPlanes.delete(link);
@@ -227,6 +235,13 @@ class ComposedWorker implements Worker {
         this.#parts.lease.use(undefined);
       }
     }
+  }
+
+  /** This store is older than the worker is, or a copy: by what it says nobody is served any more. */
+  #refuseGateways(): void {
+    this.#isSuperseded = true;
+    this.#parts.streams.cutAll(resetReason.closing);
+    for (const link of [...this.#gateways]) link.close();
   }
 
   inventory(): WorkerInventory {

@@ -5,6 +5,7 @@ import type { ExecutionIdentity, SubstrateName } from "../identity.ts";
 import type { Digest, SandboxId, TenantId, WorkerId } from "../ids.ts";
 import type { LeaseAnswer, LeaseRequest } from "../lease.ts";
 import type { MemoryKept, SnapshotManifest } from "../snapshot.ts";
+import type { StoreSuccession } from "../store-succession.ts";
 import type { ReceiverFeed } from "./receiver-feed.ts";
 import type { ExecutionLimits } from "./substrate.ts";
 
@@ -122,6 +123,8 @@ export interface WorkerHello {
   readonly bundleVersion: number;
   /** The highest position of its feed that it has applied; 0 for none. */
   readonly feedPosition: number;
+  /** Shows that its store is the one that this worker was last connected with. */
+  readonly store: StoreSuccession;
 }
 
 export interface WorkerWelcome {
@@ -131,6 +134,7 @@ export interface WorkerWelcome {
 
 /** What a worker tells the control plane, over the link that it dialled. */
 export interface WorkerPresence {
+  /** Throws `worker/superseded` for a copied or older store, and then for every other hello of it. */
   hello(hello: WorkerHello): Promise<WorkerWelcome>;
   /** Resolves when the control plane has recorded it. Repeating a report is safe. */
   report(report: WorkerReport): Promise<void>;

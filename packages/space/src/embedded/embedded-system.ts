@@ -39,14 +39,12 @@ import { type EdgeAddress, type EdgeServers, openEdgeServers } from "./edge-serv
 import { type GatewayPart, type GatewayPartOptions, startGateway } from "./gateway-part.ts";
 import { Mesh } from "./mesh.ts";
 import { type EnrolledWorker, enrolWorkers } from "./worker-enrolment.ts";
+import { supersededText, untilReady } from "./worker-readiness.ts";
 import { WorkerSupervisor } from "./worker-supervisor.ts";
 
 const issuer = "space";
-/** For the first worker, and for each: a daemon and its bridge boot two Nodes, which many at once do one after the other. */
-const workersReadyLimitMs = { first: 30_000, each: 5_000 } as const;
 /** What is not paused by then is lost, so it is long: who cannot wait kills this process, and what runs stays for the next. */
 const shutDownLimitMs = 15 * 60_000;
-const lookEveryMs = 10;
 
 export interface EmbeddedOptions {
   readonly data: string;
@@ -181,7 +179,7 @@ async function compose(
     audit,
     failed: (error) => options.log(`request failed: ${String(error)}`),
   });
-  await untilReady(ready, enrolled);
+  await untilReady(ready, enrolled, supervisor);
 
   const tenantId = await control.administration.ensureDefaultTenant();
   const parts: SystemParts = {
@@ -336,7 +334,8 @@ function superviseWorkers(options: EmbeddedOptions, enrolled: readonly EnrolledW
   const program = options.workerProgram ?? join(checkout, "packages/space/src/worker/worker-main.ts");
   const onRestart = (name: string, how: string): void =>
     options.log(`${name} ended (${how}) and is started again; its sandboxes go on`);
-  return new WorkerSupervisor({ program, workers: enrolled, onRestart }, systemClock);
+  const onSuperseded = (name: string): void => options.log(supersededText(name));
+  return new WorkerSupervisor({ program, workers: enrolled, onRestart, onSuperseded }, systemClock);
 }
 
 /** What callers dial: the domain, everything one label below it, and the addresses themselves. */
@@ -362,20 +361,4 @@ async function ownersKey(
     writeDurably(path, Buffer.from(`${text.reveal()}\n`));
   }
   return new Secret(readFileSync(path, "utf8").trim());
-}
-
-async function untilReady(ready: () => boolean, enrolled: readonly EnrolledWorker[]): Promise<void> {
-  const limitMs = workersReadyLimitMs.first + workersReadyLimitMs.each * enrolled.length;
-  const deadlineMs = systemClock.monotonicMs() + limitMs;
-  while (!ready()) {
-    if (systemClock.monotonicMs() > deadlineMs) {
-      const logs = enrolled.map(({ logPath }) => `${logPath}:\n${tail(logPath)}`).join("\n");
-      throw new Error(`the workers did not connect within ${limitMs} ms\n${logs}`);
-    }
-    await new Promise<void>((resolve) => systemClock.after(lookEveryMs, resolve));
-  }
-}
-
-function tail(path: string): string {
-  return existsSync(path) ? readFileSync(path, "utf8").split("\n").slice(-6).join("\n") : "(empty)";
 }

@@ -4,6 +4,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, openSync } from "node:fs";
 import type { Clock } from "@space/model";
+import { supersededExitCode } from "../worker/exit-codes.ts";
 
 const firstBackoffMs = 100;
 const longestBackoffMs = 5_000;
@@ -24,6 +25,8 @@ export interface SupervisorOptions {
   readonly workers: readonly WorkerProcess[];
   /** Told each time that a worker ended which should run. */
   readonly onRestart: (name: string, how: string) => void;
+  /** Told when a worker's store is not that worker's any more. It is not started again. */
+  readonly onSuperseded: (name: string) => void;
 }
 
 /**
@@ -35,6 +38,7 @@ export class WorkerSupervisor {
   readonly #options: SupervisorOptions;
   readonly #clock: Clock;
   readonly #running = new Map<string, ChildProcess>();
+  readonly #superseded = new Set<string>();
   #stopping = false;
 
   constructor(options: SupervisorOptions, clock: Clock) {
@@ -49,6 +53,11 @@ export class WorkerSupervisor {
   /** The daemon's pid, for tests that kill it and for status. */
   pidOf(name: string): number | undefined {
     return this.#running.get(name)?.pid;
+  }
+
+  /** Those whose stores are refused. */
+  get superseded(): ReadonlySet<string> {
+    return this.#superseded;
   }
 
   /**
@@ -66,9 +75,16 @@ export class WorkerSupervisor {
     this.#running.set(worker.name, child);
     child.once("error", () => this.#ended(worker, "cannot start", backoffMs));
     child.once("exit", (code, signal) => {
+      if (code === supersededExitCode) return this.#refused(worker.name);
       const livedMs = this.#clock.monotonicMs() - startedMs;
       this.#ended(worker, signal ?? `code ${code}`, livedMs > longestBackoffMs ? firstBackoffMs : backoffMs);
     });
+  }
+
+  #refused(name: string): void {
+    this.#running.delete(name);
+    this.#superseded.add(name);
+    if (!this.#stopping) this.#options.onSuperseded(name);
   }
 
   #ended(worker: WorkerProcess, how: string, backoffMs: number): void {

@@ -7,7 +7,7 @@ import type { Duplex } from "node:stream";
 import { setTimeout as pause } from "node:timers/promises";
 import { AuditLog, meshCheckpointSigner } from "@space/audit-log";
 import { importPublicKey } from "@space/capability";
-import { type AuditSink, newWorkerId, SpaceError } from "@space/model";
+import { type AuditSink, isSpaceError, newWorkerId, SpaceError } from "@space/model";
 import { chunkedArchives, DirectoryObjectStore } from "@space/object-store";
 import { SqliteWorkerStore } from "@space/store-sqlite";
 import { NamespaceSubstrate } from "@space/substrate-namespace";
@@ -20,6 +20,7 @@ import { systemRandom } from "../host/system-random.ts";
 import { BridgeProcess } from "./bridge-process.ts";
 import { controlPlaneName, gatewayName } from "./component-names.ts";
 import { writeDaemonNote } from "./daemon-note.ts";
+import { supersededExitCode } from "./exit-codes.ts";
 import { listenOnKeptPort } from "./kept-port.ts";
 import { readMeshIdentity } from "./mesh-identity.ts";
 import { readWorkerConfig, type WorkerConfig } from "./worker-config.ts";
@@ -69,19 +70,23 @@ async function startWorkerDaemon(configPath: string, create: typeof createWorker
   };
   const server = await listenOnKeptPort(member, kept, { onPeer, audit });
   const stopped = new AbortController();
-  void asked.then((how) => {
+  const stop = (how: "stopAll" | "leave", code: number): void => {
+    if (stopped.signal.aborted) return;
     stopped.abort();
     server.close();
     const closed = worker.close(how).then(() => audit.close());
     closed.then(
-      () => process.exit(0),
+      () => process.exit(code),
       (error: unknown) => {
         log.error({ error: String(error) }, "stop failed");
         process.exit(1);
       },
     );
-  });
+  };
+  void asked.then((how) => stop(how, 0));
   await serveControlPlane(worker, { config, member, port: portOf(server) }, stopped.signal);
+  // What runs here is by a store that is not this worker's any more: nobody will ever ask for it.
+  stop("stopAll", supersededExitCode);
 }
 
 /** Ends what runs, or sees to it that what is left has a reason to run, where no daemon does. */
@@ -133,7 +138,10 @@ async function composeWorker(
   );
 }
 
-/** Keeps one connection to the control plane, dialled anew whenever it ends. */
+/**
+ * Keeps one connection to the control plane, dialled anew whenever it ends. Resolves when the signal fires, or when the
+ * control plane says that this store has been superseded: that is final (incident 35).
+ */
 async function serveControlPlane(
   worker: Worker,
   place: { config: WorkerConfig; member: MeshMember; port: number },
@@ -146,6 +154,13 @@ async function serveControlPlane(
       await worker.serveControlPlane(socket, { host: config.listen.host, port });
       log.info({}, "control plane link ended");
     } catch (error) {
+      if (isSpaceError(error, "worker/superseded")) {
+        log.error(
+          { workerId: config.workerId },
+          "this store is older than its worker, or a copy: enrol anew",
+        );
+        return;
+      }
       log.warn({ error: String(error) }, "control plane not reached");
     }
     await pause(redialMs);

@@ -49,10 +49,14 @@ export class ControlPlaneLink {
     return this.#ended.promise;
   }
 
-  /** Says hello, takes newer keys, and sends what has not been heard. Throws `bundle/refused`, `link/closed` or `deadline/passed`. */
+  /**
+   * Says hello, takes newer keys, and sends what has not been heard. Throws `bundle/refused`, `link/closed`,
+   * `deadline/passed`, or `worker/superseded`: then this store is not this worker's any more.
+   */
   async greet(hello: WorkerHello): Promise<void> {
     const presence = workerPresenceClient(this.#link, this.#parts.clock);
     const { bundle } = await presence.hello(hello);
+    this.#parts.records.finishSuccession(hello.store);
     if (bundle !== null) this.#parts.keys.replace(bundle); // R-10: before anything is admitted under it
     this.#parts.reports.use(presence);
     this.#parts.lease.use(presence);
