@@ -2,6 +2,7 @@
 // Copyright 2026 The SPACE authors
 
 import { parseArgs } from "node:util";
+import { benchCapability, tellCapability } from "../bench/capability-bench.ts";
 import { benchPath } from "../bench/path-bench.ts";
 import { differences, summarise, tellPath } from "../bench/path-report.ts";
 import { tellStart } from "../bench/start-report.ts";
@@ -10,20 +11,25 @@ import { UsageError } from "../failure.ts";
 import { requireHost } from "../host/host-fitness.ts";
 
 export interface BenchOptions {
-  readonly what: "path" | "start";
+  readonly what: "path" | "start" | "capability";
   readonly json: boolean;
   /** Fewer and shorter samples: for a first look. */
   readonly quick: boolean;
 }
 
 /**
- * `./space bench path|start [--json] [--quick]`: measures against baselines in the same run. A missed goal is an answer and
+ * `./space bench path|start|capability [--json] [--quick]`: measures against baselines in the same run. A missed goal is an answer and
  * exits 0; a run that cannot be believed exits 1.
  */
 export async function bench(args: readonly string[]): Promise<number> {
   const { what, json, quick } = parseBenchOptions(args);
-  await requireHost("the benchmark starts real sandboxes");
   const progress = (line: string): void => void process.stderr.write(`${line}\n`);
+  if (what === "capability") {
+    const cost = await benchCapability(quick, progress);
+    print(json, cost, () => tellCapability(cost));
+    return cost.unsound.length === 0 ? 0 : 1;
+  }
+  await requireHost("the benchmark starts real sandboxes");
   const report = await (what === "path" ? benchPath(quick, progress) : benchStart(quick, progress));
   if (report.bench === "start") return print(json, report, () => tellStart(report));
   const { samples, ...rest } = report;
@@ -40,8 +46,10 @@ function print(json: boolean, document: object, text: () => string): number {
 export function parseBenchOptions(args: readonly string[]): BenchOptions {
   const { values, positionals } = parse(args);
   const [what, ...rest] = positionals;
-  if (rest.length === 0 && (what === "path" || what === "start")) return { what, ...values };
-  throw new UsageError("say what to measure: ./space bench path, or ./space bench start");
+  if (rest.length === 0 && (what === "path" || what === "start" || what === "capability")) {
+    return { what, ...values };
+  }
+  throw new UsageError("say what to measure: ./space bench path, start, or capability");
 }
 
 function parse(args: readonly string[]) {
