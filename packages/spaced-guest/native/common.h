@@ -97,8 +97,8 @@ bool parse_claim(struct claim *c, struct cursor *p, char **spare, char **socket_
 
 enum {
   FR_HELLO = 1, FR_HELLO_OK = 2, FR_REKEY = 3, FR_OK = 16, FR_ERROR = 17, FR_DATA = 18, FR_END = 19,
-  FR_STAT = 32, FR_LIST, FR_READ, FR_WRITE, FR_MKDIR, FR_RENAME, FR_REMOVE, FR_SYNC, FR_STATFS, FR_SPAWN, FR_DIAL, FR_KILLALL, FR_ATTACH,
-  FR_STARTED = 48, FR_STDOUT, FR_STDERR, FR_PTY, FR_EXITED, FR_STDIN_TAKEN,
+  FR_STAT = 32, FR_LIST, FR_READ, FR_WRITE, FR_MKDIR, FR_RENAME, FR_REMOVE, FR_SYNC, FR_STATFS, FR_SPAWN, FR_DIAL, FR_KILLALL, FR_ATTACH, FR_WATCH,
+  FR_STARTED = 48, FR_STDOUT, FR_STDERR, FR_PTY, FR_EXITED, FR_STDIN_TAKEN, FR_EVENT, FR_OVERFLOW,
   FR_STDIN = 64, FR_STDIN_EOF, FR_SIGNAL, FR_RESIZE,
 };
 
@@ -126,6 +126,10 @@ void conn_hold(struct conn *c, int fd, uint64_t epoch);
 
 // One file operation; false when the connection must be closed.
 bool files_serve(struct conn *c, uint8_t type, struct cursor *payload);
+// Appends an entry (PROTOCOL.md "Entry") for `path`, shown as `shown`. False with errno when there is nothing there.
+bool files_put_entry(struct out *o, const char *path, const char *shown);
+// WATCH: serves it until the host has gone; false.
+bool watch_serve(struct conn *c, struct cursor *payload);
 
 // SPAWN: false when the connection is used up (closed, or owned by the process).
 bool process_spawn(struct conn *c, struct cursor *payload);

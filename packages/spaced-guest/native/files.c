@@ -20,8 +20,7 @@ static bool answer_ok(struct conn *c) {
   return conn_answer(c);
 }
 
-// Appends an entry (PROTOCOL.md "Entry") for `path`, shown as `shown`. False with errno when there is nothing there.
-static bool put_entry(struct out *o, const char *path, const char *shown) {
+bool files_put_entry(struct out *o, const char *path, const char *shown) {
   struct stat link, target;
   char text[PATH_MAX];
   text[0] = 0;
@@ -48,7 +47,7 @@ static bool put_entry(struct out *o, const char *path, const char *shown) {
 
 static bool answer_entry(struct conn *c, const char *path, const char *step) {
   out_begin(&c->out, FR_OK);
-  if (!put_entry(&c->out, path, path)) return conn_error(c, errno, step);
+  if (!files_put_entry(&c->out, path, path)) return conn_error(c, errno, step);
   out_end(&c->out);
   return conn_answer(c);
 }
@@ -154,7 +153,7 @@ static bool list_directory(struct listing *l, size_t length, uint32_t depth) {
     if (o->len == 0) out_begin(o, FR_DATA);
     struct stat s;
     bool enter = depth < l->depth && lstat(l->path, &s) == 0 && S_ISDIR(s.st_mode);
-    put_entry(o, l->path, l->path);
+    files_put_entry(o, l->path, l->path);
     if (o->len > LIST_FRAME || o->failed) {
       out_end(o);
       l->broken = !conn_answer(l->c);
@@ -237,7 +236,7 @@ static bool read_file(struct conn *c, struct cursor *payload) {
   int error = fstat(fd, &s) < 0 ? errno : S_ISDIR(s.st_mode) ? EISDIR : offset > INT64_MAX ? EINVAL : 0;
   if (error == 0) {
     out_begin(&c->out, FR_OK);
-    if (put_entry(&c->out, path, path)) out_end(&c->out);
+    if (files_put_entry(&c->out, path, path)) out_end(&c->out);
     else error = errno;
   }
   bool open_still = error != 0 ? conn_error(c, error, "read") : send_content(c, fd, S_ISREG(s.st_mode), offset, length);

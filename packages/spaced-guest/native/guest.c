@@ -153,6 +153,7 @@ static void serve(struct conn *c) {
       case FR_KILLALL: open = kill_all(c, &payload); break;
       case FR_SPAWN: open = process_spawn(c, &payload); break;
       case FR_ATTACH: open = process_attach(c, &payload); break;
+      case FR_WATCH: open = watch_serve(c, &payload); break;
       case FR_DIAL: open = dial_serve(c, &payload); break;
       default: open = files_serve(c, type, &payload);
     }

@@ -9,6 +9,7 @@ import { encodeFrame, maxFrameBytes, PayloadReader, ProtocolError } from "./fram
 import { GuestConnectionError, GuestError } from "./guest-error.ts";
 import { GuestProcess, type ProcessHandlers } from "./guest-process.ts";
 import * as wire from "./guest-protocol.ts";
+import { GuestWatch, type WatchHandlers } from "./guest-watch.ts";
 
 const { GuestFrame } = wire;
 
@@ -271,6 +272,20 @@ export class GuestConnection {
     payload.writeUInt32LE(process.pid);
     this.#frames.send(encodeFrame(GuestFrame.attach, payload));
     return this.#becomeProcess((started) => process.goOn(this.#frames, started));
+  }
+
+  /**
+   * Watches a folder; takes the connection over when it succeeds. Rejects with `GuestError`: ENOENT, ENOTDIR, EOPNOTSUPP
+   * for a network mount, ENOSPC when there are too many folders, ENOSYS where watching is not supported.
+   */
+  watch(path: string, options: wire.WatchOptions, handlers: WatchHandlers): Promise<GuestWatch> {
+    this.#frames.send(wire.encodeWatch(path, options));
+    return this.#frames.answer((type, payload) => {
+      expectOk(type, payload);
+      const watch = new GuestWatch(this.#frames, handlers);
+      this.#frames.takeOver(watch);
+      return watch;
+    });
   }
 
   /** Connects to a TCP port on the guest's loopback. Resolves with the socket, from then on a raw

@@ -2,7 +2,7 @@
 // Copyright 2026 The SPACE authors
 
 import { createHmac } from "node:crypto";
-import { FrameBuilder, PayloadReader } from "./frames.ts";
+import { FrameBuilder, PayloadReader, ProtocolError } from "./frames.ts";
 
 /** Frame types of the guest protocol; PROTOCOL.md section 1 is their specification. */
 export const GuestFrame = {
@@ -26,12 +26,15 @@ export const GuestFrame = {
   dial: 42,
   killAll: 43,
   attach: 44,
+  watch: 45,
   started: 48,
   stdout: 49,
   stderr: 50,
   pty: 51,
   exited: 52,
   stdinTaken: 53,
+  event: 54,
+  overflow: 55,
   stdin: 64,
   stdinEof: 65,
   signal: 66,
@@ -161,6 +164,44 @@ export function encodeRekey(oldSecret: Uint8Array, newSecret: Uint8Array, newAct
     .raw(rest)
     .end()
     .finish();
+}
+
+export interface WatchOptions {
+  readonly recursive?: boolean;
+  /** With each event but the last two kinds, what is at its path then. */
+  readonly withEntries?: boolean;
+  readonly allowNetworkMounts?: boolean;
+}
+
+export type WatchEventKind = "created" | "written" | "removed" | "renamed" | "mode-changed";
+
+export interface WatchEvent {
+  readonly kind: WatchEventKind;
+  /** Relative to the watched folder; `.` is the folder itself. */
+  readonly name: string;
+  readonly entry?: GuestEntry;
+}
+
+const watchEventKinds: readonly WatchEventKind[] = [
+  "created",
+  "written",
+  "removed",
+  "renamed",
+  "mode-changed",
+];
+
+export function encodeWatch(path: string, options: WatchOptions): Buffer {
+  const { recursive = false, withEntries = false, allowNetworkMounts = false } = options;
+  const flags = (recursive ? 1 : 0) | (withEntries ? 2 : 0) | (allowNetworkMounts ? 4 : 0);
+  return new FrameBuilder(32 + path.length * 3).begin(GuestFrame.watch).string(path).u8(flags).end().finish();
+}
+
+export function decodeWatchEvent(payload: Buffer): WatchEvent {
+  const reader = new PayloadReader(payload);
+  const kind = watchEventKinds[reader.u8() - 1];
+  if (kind === undefined) throw new ProtocolError("no such kind of event");
+  const name = reader.string();
+  return reader.u8() === 0 ? { kind, name } : { kind, name, entry: decodeEntry(reader) };
 }
 
 /** Requests that carry one path: STAT, REMOVE. */

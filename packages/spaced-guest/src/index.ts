@@ -29,8 +29,12 @@ export {
   type SpawnRequest,
   secretBytes,
   stdinWindowBytes,
+  type WatchEvent,
+  type WatchEventKind,
+  type WatchOptions,
   type WriteOptions,
 } from "./guest-protocol.ts";
+export { GuestWatch, type WatchHandlers } from "./guest-watch.ts";
 export { LaunchClient } from "./launch-client.ts";
 export {
   type BindMount,

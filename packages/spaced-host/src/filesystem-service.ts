@@ -7,6 +7,7 @@ import { type RpcMethod, serverStream, unary } from "./connect-rpc.ts";
 import { entryInfo } from "./entry-info.ts";
 import { EnvdError, onPath } from "./envd-error.ts";
 import type { OperationContext } from "./operation-context.ts";
+import { createWatcher, watchDir } from "./watch-service.ts";
 
 const method = Filesystem.method;
 /** Directory levels and entries of one listing. */
@@ -66,10 +67,27 @@ export const filesystemMethods: ReadonlyMap<string, RpcMethod> = new Map([
       return {};
     }),
   ],
-  ["WatchDir", serverStream(method.watchDir, "watch", watchUnsupported)],
-  ["CreateWatcher", unary(method.createWatcher, watchUnsupported)],
-  ["GetWatcherEvents", unary(method.getWatcherEvents, watchUnsupported)],
-  ["RemoveWatcher", unary(method.removeWatcher, watchUnsupported)],
+  ["WatchDir", serverStream(method.watchDir, "watch", watchDir)],
+  [
+    "CreateWatcher",
+    unary(method.createWatcher, async (request, context) => ({
+      watcherId: await createWatcher(request, context),
+    })),
+  ],
+  [
+    "GetWatcherEvents",
+    unary(method.getWatcherEvents, async ({ watcherId }, { activation }) => {
+      const events = activation.watches.take(watcherId);
+      return events.length === 0 ? {} : { events };
+    }),
+  ],
+  [
+    "RemoveWatcher",
+    unary(method.removeWatcher, async ({ watcherId }, { activation }) => {
+      activation.watches.remove(watcherId);
+      return {};
+    }),
+  ],
 ]);
 
 async function listDir({ path, depth }: ListDirRequest, context: OperationContext) {
@@ -99,8 +117,4 @@ async function makeDirectory(made: Promise<void>, path: string): Promise<void> {
     }
     await onPath(path, Promise.reject(cause));
   }
-}
-
-function watchUnsupported(): Promise<never> {
-  return Promise.reject(new EnvdError("unimplemented", "watching directories is not supported yet"));
 }

@@ -6,6 +6,7 @@ import { type GuestCredentials, GuestPool } from "@space/spaced-guest";
 import { ContinuedStreams } from "./continued-streams.ts";
 import { EnvdError } from "./envd-error.ts";
 import type { Exchange } from "./exchange.ts";
+import { FolderWatches } from "./folder-watches.ts";
 import type { GuestEndpoint } from "./guest-endpoint.ts";
 import { GuestUsers } from "./guest-users.ts";
 import type { HostedProcess } from "./hosted-process.ts";
@@ -57,6 +58,7 @@ export class HostedActivation {
   readonly streams: ContinuedStreams;
   readonly inputs: InputMemory;
   readonly starts: StartMemory;
+  readonly watches: FolderWatches;
   readonly #time: RunningTime;
   readonly requestMemory: MemoryBudget = new MemoryBudget(requestMemoryBytes);
   readonly #exchanges = new Set<Exchange>();
@@ -78,6 +80,7 @@ export class HostedActivation {
     this.streams = new ContinuedStreams(ports.clock, this.#time);
     this.inputs = new InputMemory(this.#time, facts.isFirst);
     this.starts = new StartMemory(ports.clock, facts.isFirst);
+    this.watches = new FolderWatches(ports.clock, ports.random);
   }
 
   get id(): ActivationId {
@@ -153,13 +156,14 @@ export class HostedActivation {
     const running = this.processes.list();
     const next = this.#endpoint.renamed(to, secret);
     const detached = running.map((process) => process.expectRekey());
+    this.watches.expectRekey();
     await renameGuest(this.#endpoint, next);
     this.#pool.close();
     this.#endpoint = next;
     this.#pool = newPool(next, this.ports.clock);
     this.users.replacePool(this.#pool);
     await withinLimit(this.ports.clock, detachLimitMs, Promise.all(detached));
-    await Promise.all(running.map((process) => this.#reattach(process)));
+    await Promise.all([this.watches.renew(this.#pool), ...running.map((process) => this.#reattach(process))]);
     this.#time.go();
   }
 
@@ -168,6 +172,7 @@ export class HostedActivation {
     this.streams.close("released");
     this.#resetAll("released");
     this.processes.clear();
+    this.watches.clear();
     this.#pool.close();
     this.#cancelTrim?.();
   }

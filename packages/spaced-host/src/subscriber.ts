@@ -13,6 +13,8 @@ export interface SubscriberOptions {
   readonly keepaliveMs: number;
   /** Ends the stream with `deadline_exceeded`; undefined: no limit. */
   readonly deadlineMs: number | undefined;
+  /** What shows an idle reader that the stream lives. */
+  readonly keepalive?: Buffer;
 }
 
 /** One reader of a process's events. */
@@ -20,6 +22,7 @@ export class Subscriber {
   readonly stream: RpcStream;
   readonly #clock: Clock;
   readonly #keepaliveMs: number;
+  readonly #keepalive: Buffer;
   #lastSentMs: number;
   #blockedSinceMs = 0;
   #cancelKeepalive: () => void;
@@ -29,6 +32,7 @@ export class Subscriber {
     this.stream = stream;
     this.#clock = clock;
     this.#keepaliveMs = options.keepaliveMs;
+    this.#keepalive = options.keepalive ?? keepaliveEvent(stream.codec);
     this.#lastSentMs = clock.monotonicMs();
     this.#cancelKeepalive = this.#armKeepalive(options.keepaliveMs);
     if (options.deadlineMs !== undefined && options.deadlineMs <= timerLimitMs) {
@@ -70,7 +74,7 @@ export class Subscriber {
         this.#cancelKeepalive = this.#armKeepalive(this.#keepaliveMs - idleMs);
         return;
       }
-      if (!this.stream.blocked) this.push(keepaliveEvent(this.stream.codec));
+      if (!this.stream.blocked) this.push(this.#keepalive);
       this.#cancelKeepalive = this.#armKeepalive(this.#keepaliveMs);
     });
   }

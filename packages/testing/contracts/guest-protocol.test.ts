@@ -6,12 +6,14 @@ import { describe, it } from "node:test";
 import { nativeLauncherPath, portableDifferences } from "@space/spaced-guest";
 import { guestProtocolContract } from "./guest-protocol.ts";
 
-if (existsSync(nativeLauncherPath)) guestProtocolContract("native", { terminals: true, oomScore: 100 });
+if (existsSync(nativeLauncherPath))
+  guestProtocolContract("native", { terminals: true, watches: true, oomScore: 100 });
 else
   describe("guest protocol, native", () =>
     it("is built", { skip: "no C compiler built the native launcher" }));
 
 guestProtocolContract("portable", {
   terminals: portableDifferences.pty,
+  watches: portableDifferences.watch,
   oomScore: portableDifferences.oomScoreAdjustment,
 });

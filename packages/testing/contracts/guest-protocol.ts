@@ -27,11 +27,12 @@ import { identityCases } from "./guest-identity.ts";
 import { poolCases } from "./guest-pools.ts";
 import { pressureCases } from "./guest-pressure.ts";
 import { terminalCases } from "./guest-terminals.ts";
+import { watchCases } from "./guest-watches.ts";
 
 /** The guest protocol (PROTOCOL.md section 1), against a real guest started by one of the launchers. */
 export function guestProtocolContract(
   launcher: LauncherKind,
-  abilities: { readonly terminals: boolean; readonly oomScore: number },
+  abilities: { readonly terminals: boolean; readonly watches: boolean; readonly oomScore: number },
 ): void {
   describe(`guest protocol, ${launcher}`, { skip: needsRoot, timeout: 60_000 }, () => {
     let host: GuestHost;
@@ -51,6 +52,7 @@ export function guestProtocolContract(
     pressureCases(run);
     identityCases(() => host);
     terminalCases(() => host, run, abilities.terminals);
+    watchCases(run, abilities.watches);
   });
 }
 

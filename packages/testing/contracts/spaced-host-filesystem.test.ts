@@ -34,7 +34,6 @@ it("serves the file system service: stat, list, make, move, remove", async () =>
     ["Stat", { path: "none" }, 404, "not_found", /does not exist/],
     ["ListDir", { path: "d/f" }, 400, "invalid_argument", /is not a directory/],
     ["Move", { source: "none", destination: "b" }, 404, "not_found", /none/],
-    ["CreateWatcher", { path: "/" }, 501, "unimplemented", /watch/],
   ];
   for (const [method, message, status, code, text] of errors) {
     const answer = await fs(method, message);

@@ -251,6 +251,23 @@ it("serves a terminal", { skip }, async () => {
   assert.equal(end(answer)?.["exitCode"], 4);
 });
 
+it("watches a directory, new sub-directories too", { skip }, async () => {
+  await run("mkdir -p watched");
+  const answer = open("POST", "/filesystem.Filesystem/WatchDir", {
+    headers: { "content-type": "application/connect+json" },
+    body: enveloped(JSON.stringify({ path: "watched", recursive: true, includeEntry: true })),
+  });
+  await until(() => answer.chunks.length > 0);
+  await run("mkdir -p watched/a/b && echo x > watched/a/b/c && rm watched/a/b/c");
+  const events = () =>
+    (
+      answer.messages() as { filesystem?: { name: string; type: string; entry?: { owner: string } } }[]
+    ).flatMap(({ filesystem }) => filesystem ?? []);
+  await until(() => events().some(({ name, type }) => name === "a/b/c" && type === "EVENT_TYPE_REMOVE"));
+  assert.equal(events().find(({ name }) => name === "a")?.entry?.owner, "user");
+  answer.stream.reset("cancelled");
+});
+
 it("a gigabyte that nobody reads costs a bounded memory, and stops nobody else", { skip }, async () => {
   const rssBefore = process.memoryUsage().rss;
   const flood = start("head -c 1000000000 /dev/zero");

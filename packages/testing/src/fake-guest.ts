@@ -9,6 +9,15 @@ import { encodeFrame, FrameBuilder, FrameParser, GuestFrame, PayloadReader } fro
 import { FakeErrno, type FakeFile, FakeFiles } from "./fake-guest-files.ts";
 import { decodeSpawn, FakeProcess, type FakeProgram } from "./fake-process.ts";
 
+export interface FakeWatch {
+  readonly path: string;
+  readonly flags: number;
+  /** Whether its connection is still there. */
+  open: boolean;
+  tell(kind: number, name: string): void;
+  overflow(): void;
+}
+
 export interface FakeGuestOptions {
   readonly activationId: string;
   readonly secret: Uint8Array;
@@ -32,6 +41,8 @@ export class FakeGuest {
   readonly requests: number[] = [];
   /** What a hostile guest sends for a request of this type, whatever was asked. */
   readonly lies = new Map<number, Buffer>();
+  /** Folders that are watched now, in the order of their WATCH. */
+  readonly watches: FakeWatch[] = [];
   readonly ports = new Map<number, (connection: Duplex) => void>();
   peer: { pid: number; uid: number; startTime: string };
   activationId: string;
@@ -238,6 +249,8 @@ export class FakeConnection {
         if (process === undefined) throw new FakeErrno("ESRCH", "attach");
         return this.#hold(process);
       }
+      case GuestFrame.watch:
+        return this.#watch(reader.string(), reader.u8());
       case GuestFrame.dial:
         return this.#dial(reader.u16());
       default:
@@ -250,6 +263,24 @@ export class FakeConnection {
     process.attach({
       write: (frame) => this.#stream.write(frame),
       onDrain: (listener) => void this.#stream.on("drain", listener),
+    });
+  }
+
+  #watch(path: string, flags: number): void {
+    if (this.#guest.files.find(path).kind !== "directory") throw new FakeErrno("ENOTDIR", "watch");
+    this.#ok();
+    const event = (kind: number, name: string): Buffer =>
+      new FrameBuilder().begin(GuestFrame.event).u8(kind).string(name).u8(0).end().finish();
+    const watch: FakeWatch = {
+      path,
+      flags,
+      open: true,
+      tell: (kind, name) => void this.#stream.write(event(kind, name)),
+      overflow: () => void this.#stream.write(encodeFrame(GuestFrame.overflow)),
+    };
+    this.#guest.watches.push(watch);
+    this.#stream.once("close", () => {
+      watch.open = false;
     });
   }
 

@@ -4,6 +4,7 @@
 // E2B's two services. Apart from the package's main export, so that only processes which speak them load protobuf.
 
 export {
+  type CreateWatcherRequest,
   type EntryInfo,
   EntryInfoSchema,
   Filesystem,
@@ -11,6 +12,7 @@ export {
   type ListDirRequest,
   ListDirResponseSchema,
   StatResponseSchema,
+  type WatchDirRequest,
   WatchDirRequestSchema,
   WatchDirResponseSchema,
 } from "./gen/filesystem/filesystem_pb.ts";

@@ -5,6 +5,8 @@
 export const portableDifferences = {
   /** SPAWN with a terminal is refused: ERROR ENOSYS, step "pty". */
   pty: false,
+  /** WATCH is refused: ERROR ENOSYS, step "watch". */
+  watch: false,
   /** Arguments, environments and working folders are text; paths of file operations are any bytes. */
   binaryArguments: false,
   /** A script without an interpreter line is run by /bin/sh instead of being refused with ENOEXEC. */

@@ -18,6 +18,7 @@ import { decodeSpawn, startProcess } from "./process-start.ts";
 const maxActivationBytes = 256;
 const macBytes = 32;
 const errnoNoProcess = 3;
+const errnoNotImplemented = 38;
 const errnoAccess = 13;
 const errnoInvalid = 22;
 
@@ -43,6 +44,7 @@ export class GuestService {
     [GuestFrame.dial, answerDial],
     [GuestFrame.spawn, (connection, payload) => this.#spawn(connection, payload)],
     [GuestFrame.attach, (connection, payload) => this.#attach(connection, payload)],
+    [GuestFrame.watch, () => Promise.reject(new GuestError(errnoNotImplemented, "watch"))],
     [GuestFrame.killAll, (connection, payload) => this.#killAll(connection, payload)],
     [GuestFrame.rekey, (connection, payload) => this.#rekey(connection, payload)],
   ]);
