@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import { memoryControlStore } from "../src/memory-control-store.ts";
+import { MemoryControlTables } from "../src/memory-control-tables.ts";
+import { VirtualClock } from "../src/virtual-clock.ts";
+import { installationStoreContract } from "./installation-store.ts";
+import { type OpenedStore, sandboxStoreContract } from "./sandbox-store.ts";
+import { sandboxStoreQueryContract } from "./sandbox-store-queries.ts";
+
+function openOn(tables: MemoryControlTables, clock: VirtualClock): OpenedStore {
+  return {
+    ...memoryControlStore(tables, clock),
+    clock,
+    reopen: async () => openOn(tables, clock),
+    dispose: async () => undefined,
+  };
+}
+
+const open = async (): Promise<OpenedStore> => openOn(new MemoryControlTables(), new VirtualClock(1_000_000));
+
+sandboxStoreContract("memory", open);
+sandboxStoreQueryContract("memory", open);
+installationStoreContract("memory", open);

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import type { SigningKey } from "@space/capability";
+import { type ControlLimits, type ControlPlane, openControlPlane } from "@space/control-plane";
+import { Secret, SpaceError, type WorkerId } from "@space/model";
+import { memoryControlStore, type StoreTiming } from "../src/memory-control-store.ts";
+import type { MemoryControlTables } from "../src/memory-control-tables.ts";
+import { Incarnation } from "./event-loop.ts";
+import type { LinkEnd } from "./network.ts";
+import { SimClock } from "./sim-clock.ts";
+import type { SimSocket } from "./sim-socket.ts";
+import { silentAudit, type WorldPorts } from "./world-ports.ts";
+
+export interface ControlNodeOptions {
+  readonly host: string;
+  readonly tables: MemoryControlTables;
+  readonly root: SigningKey;
+  readonly signing: SigningKey;
+  readonly limits: Partial<ControlLimits>;
+}
+
+/** How often a store's answer is late enough for others to come between. */
+const slowReadChance = 0.15;
+
+/** One replica of the control plane on its host. */
+export class ControlNode {
+  readonly host: string;
+  readonly #options: ControlNodeOptions;
+  readonly #ports: WorldPorts;
+  #run: { readonly owner: Incarnation; readonly control: ControlPlane } | undefined;
+  #owner: Incarnation | undefined;
+  readonly #waiting = new Set<() => void>();
+  /** Chance that a write of the store fails, before or after it is made. */
+  storeFailChance = 0;
+
+  constructor(options: ControlNodeOptions, ports: WorldPorts) {
+    this.host = options.host;
+    this.#options = options;
+    this.#ports = ports;
+  }
+
+  get control(): ControlPlane | undefined {
+    return this.#run?.control;
+  }
+
+  get isUp(): boolean {
+    return this.#owner !== undefined;
+  }
+
+  end(): LinkEnd {
+    return { host: this.host, owner: this.#owner ?? new Incarnation("nobody") };
+  }
+
+  start(): void {
+    if (this.#owner !== undefined) return;
+    const { loop, oracle } = this.#ports;
+    const owner = new Incarnation(this.host);
+    this.#owner = owner;
+    loop.soon(owner, () => {
+      this.#open(owner).then(
+        (control) => {
+          this.#run = { owner, control };
+        },
+        (error: unknown) => {
+          // The store failed just then: as a process that ends and is started again.
+          if (!(error instanceof SpaceError) || error.code !== "store/failed")
+            oracle.violate("no component fails by a bug", `control plane: ${String(error)}`);
+          this.crash();
+          loop.after(500, undefined, () => this.start());
+        },
+      );
+    });
+  }
+
+  crash(): void {
+    const owner = this.#owner;
+    if (owner === undefined) return;
+    owner.alive = false;
+    this.#owner = undefined;
+    this.#run = undefined;
+    this.#ports.network.drop(owner, "process");
+    for (const fail of this.#waiting) fail();
+    this.#waiting.clear();
+  }
+
+  acceptWorker(socket: SimSocket, workerId: WorkerId): void {
+    if (this.#run === undefined) socket.destroy();
+    else this.#run.control.accept(socket.asDuplex(), workerId);
+  }
+
+  /**
+   * A call from elsewhere: the question and the answer travel, and may not arrive. Rejects with `link/closed` when the
+   * process ends, or when nothing came by `limitMs`: the effect is then unknown.
+   */
+  call<T>(from: LinkEnd, limitMs: number, ask: (control: ControlPlane) => Promise<T>): Promise<T> {
+    const { loop, network } = this.#ports;
+    return new Promise<T>((resolve, reject) => {
+      let isSettled = false;
+      const settle = (action: () => void): void => {
+        if (isSettled) return;
+        isSettled = true;
+        cancel();
+        this.#waiting.delete(lost);
+        loop.soon(from.owner, action);
+      };
+      const lost = (): void => settle(() => reject(new SpaceError("link/closed", {})));
+      const cancel = loop.after(limitMs, from.owner, lost);
+      const run = this.#run;
+      if (run === undefined) {
+        loop.after(network.delayMs(), from.owner, lost);
+        return;
+      }
+      this.#waiting.add(lost);
+      const to = { host: this.host, owner: run.owner };
+      const answer = (action: () => void): void => network.call({ from: to, to: from }, () => settle(action));
+      network.call({ from, to }, () => {
+        ask(run.control).then(
+          (value) => answer(() => resolve(value)),
+          (error: unknown) => answer(() => reject(error)),
+        );
+      });
+    });
+  }
+
+  #open(owner: Incarnation): Promise<ControlPlane> {
+    const { loop, random, clockErrors } = this.#ports;
+    const { root, signing, limits, tables } = this.#options;
+    const clock = new SimClock(loop, owner, clockErrors(this.host));
+    const tokenSecret = new Secret<Uint8Array>(new Uint8Array(32).fill(7));
+    return openControlPlane(
+      { issuer: "simulation", keys: { root, signing, tokenSecret }, limits },
+      {
+        ...memoryControlStore(tables, clock, this.#timing(owner)),
+        clock,
+        random: random.child(this.host),
+        audit: silentAudit,
+      },
+    );
+  }
+
+  /** A write is durable some time before its caller hears of it. */
+  #timing(owner: Incarnation): StoreTiming {
+    const { loop, random, faults } = this.#ports;
+    return {
+      read: async (action) => {
+        if (random.chance(slowReadChance)) await loop.sleep(random.between(0, 3), owner);
+        return action();
+      },
+      write: <T>(action: () => T) =>
+        new Promise<T>((resolve, reject) => {
+          loop.after(random.between(0, 1), owner, () => {
+            const isFailing = this.storeFailChance > 0 && random.chance(this.storeFailChance);
+            const failure = new SpaceError("store/failed", { step: "write" });
+            if (isFailing) faults.landed("store-failure");
+            if (isFailing && random.chance(0.5)) return reject(failure);
+            let value: T;
+            try {
+              value = action();
+            } catch (error) {
+              return reject(error);
+            }
+            loop.after(random.between(0, 2), owner, () => (isFailing ? reject(failure) : resolve(value)));
+          });
+        }),
+    };
+  }
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import { createGateway, createWorkerLinks, defaultWorkerLinkLimits, type Gateway } from "@space/gateway";
+import {
+  type CallerCredential,
+  type ResolveRequest,
+  SpaceError,
+  type WantedAccess,
+  type WorkerEndpoint,
+} from "@space/model";
+import type { ControlNode } from "./control-node.ts";
+import { Incarnation } from "./event-loop.ts";
+import { SimClock } from "./sim-clock.ts";
+import type { SimDisk } from "./sim-disk.ts";
+import { type HttpOutcome, SimRequest, type SimRequestParts, SimResponse, SimServer } from "./sim-http.ts";
+import type { SimSocket } from "./sim-socket.ts";
+import { gatewayTaps } from "./taps.ts";
+import { type Addresses, silentAudit, type WorldPorts } from "./world-ports.ts";
+
+export interface GatewayNodeOptions {
+  readonly host: string;
+  /** R-7: stands for the thumbprint of its certificate. */
+  readonly presenter: string;
+  readonly control: () => ControlNode;
+  readonly addresses: Addresses;
+  readonly diskOf: (host: string) => SimDisk;
+}
+
+const resolveLimitMs = 20_000;
+/** Bodies above this take the way of long ones (R-27). */
+const bufferedBodyBytes = 128;
+
+/** One gateway on its host. */
+export class GatewayNode {
+  readonly host: string;
+  readonly #options: GatewayNodeOptions;
+  readonly #ports: WorldPorts;
+  #run: { readonly owner: Incarnation; readonly server: SimServer; readonly gateway: Gateway } | undefined;
+  readonly #open = new Set<SimResponse>();
+
+  constructor(options: GatewayNodeOptions, ports: WorldPorts) {
+    this.host = options.host;
+    this.#options = options;
+    this.#ports = ports;
+  }
+
+  get gateway(): Gateway | undefined {
+    return this.#run?.gateway;
+  }
+
+  get owner(): Incarnation | undefined {
+    return this.#run?.owner;
+  }
+
+  start(): void {
+    if (this.#run !== undefined) return;
+    const { loop, random, clockErrors } = this.#ports;
+    const owner = new Incarnation(this.host);
+    const clock = new SimClock(loop, owner, clockErrors(this.host));
+    const server = new SimServer();
+    const links = createWorkerLinks(defaultWorkerLinkLimits, {
+      clock,
+      dial: (endpoint, signal) => this.#dial(owner, endpoint, signal).then((socket) => socket.asDuplex()),
+    });
+    const gateway = createGateway(
+      { presenter: this.#options.presenter, limits: { bufferedBodyBytes } },
+      {
+        routes: { resolve: (request) => this.#resolve(owner, request) },
+        links,
+        api: (_request, response) => void response.end(),
+        clock,
+        random: random.child(this.host),
+        audit: silentAudit,
+      },
+    );
+    gateway.attach(server as never); // cast: the events that it listens to
+    this.#run = { owner, server, gateway };
+  }
+
+  crash(): void {
+    const run = this.#run;
+    if (run === undefined) return;
+    run.owner.alive = false;
+    this.#run = undefined;
+    this.#ports.network.drop(run.owner, "process");
+    for (const response of [...this.#open]) response.socket.destroy();
+    this.#open.clear();
+  }
+
+  /** Sends a request over a connection of a caller. Returns what gives it up. */
+  request(
+    parts: SimRequestParts,
+    caller: {
+      readonly owner: Incarnation;
+      readonly onPiece: (text: string) => void;
+      readonly onOutcome: (outcome: HttpOutcome) => void;
+    },
+  ): () => void {
+    const { loop, network } = this.#ports;
+    const response: SimResponse = new SimResponse({
+      onPiece: caller.onPiece,
+      onOutcome: (outcome) => {
+        this.#open.delete(response);
+        loop.after(network.delayMs(), caller.owner, () => caller.onOutcome(outcome));
+      },
+    });
+    const run = this.#run;
+    if (run === undefined) {
+      response.socket.destroy();
+      return () => undefined;
+    }
+    this.#open.add(response);
+    loop.after(network.delayMs(), run.owner, () =>
+      run.server.emit("request", new SimRequest(parts), response),
+    );
+    return () => loop.soon(run.owner, () => response.abandon());
+  }
+
+  async #resolve(owner: Incarnation, request: ResolveRequest) {
+    const { oracle } = this.#ports;
+    const granted = oracle.asked(this.#options.presenter, authorityOf(request));
+    const from = { host: this.host, owner };
+    const answer = await this.#options
+      .control()
+      .call(from, resolveLimitMs, (control) => control.routes.resolve(request));
+    if (answer.kind === "entry") granted(answer.entry.capability);
+    return answer;
+  }
+
+  /** As TLS does: resolves only with the worker that was asked for, whoever has its address now. */
+  #dial(owner: Incarnation, endpoint: WorkerEndpoint, signal: AbortSignal): Promise<SimSocket> {
+    const { loop, network, faults, oracle } = this.#ports;
+    const { addresses, presenter, diskOf } = this.#options;
+    return new Promise((resolve, reject) => {
+      const closed = (): void => reject(new SpaceError("link/closed", {}));
+      signal.addEventListener("abort", closed, { once: true });
+      loop.after(2 * network.delayMs(), owner, () => {
+        const listener = addresses.get(`${endpoint.host}:${endpoint.port}`);
+        if (listener === undefined) return closed();
+        if (network.areApart(this.host, listener.host)) return; // no answer comes
+        if (listener.workerId !== endpoint.workerId) {
+          faults.landed("address-reuse");
+          return reject(new SpaceError("endpoint/mismatch", { problem: "another component" }));
+        }
+        const taps = gatewayTaps(oracle, {
+          gateway: presenter,
+          host: listener.host,
+          disk: diskOf(listener.host),
+        });
+        const [near, far] = network.connect(
+          { host: this.host, owner, tap: taps.gatewayEnd },
+          { host: listener.host, owner: listener.owner, tap: taps.workerEnd },
+        );
+        loop.soon(listener.owner, () => listener.accept(far, presenter));
+        resolve(near);
+      });
+    });
+  }
+}
+
+/** Names caller, sandbox and access, in the oracle's own words. */
+export function authorityOf(request: Pick<ResolveRequest, "sandboxId" | "credential" | "wanted">): string {
+  return `${request.sandboxId} ${credentialText(request.credential)} ${wantedText(request.wanted)}`;
+}
+
+function credentialText(credential: CallerCredential): string {
+  switch (credential.kind) {
+    case "none":
+      return "none";
+    case "access-token":
+      return `token ${credential.token.reveal()}`;
+    case "file-signature":
+      return `signature ${credential.signature.reveal()}`;
+  }
+}
+
+function wantedText(wanted: WantedAccess): string {
+  return wanted.purpose === "control" ? wanted.scope : `${wanted.port} ${wanted.protocol}`;
+}

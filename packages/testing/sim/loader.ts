@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+// Loads the real packages for a simulation, with two differences that no product file knows of: the capability package
+// gets stand-in-crypto.ts in place of `node:crypto`, and a mutant's one edit is made to the text of the file that it breaks.
+
+import { registerHooks } from "node:module";
+import { resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import type { Mutant } from "./mutants.ts";
+
+const packages = pathToFileURL(resolve(import.meta.dirname, "../..")).href;
+const standIn = pathToFileURL(resolve(import.meta.dirname, "stand-in-crypto.ts")).href;
+
+/** Must be called before anything of the product is imported. */
+export function prepareLoading(mutant: Mutant | undefined): void {
+  const broken = mutant && new Map(mutant.edits.map((edit) => [`${packages}/${edit.file}`, edit]));
+  registerHooks({
+    resolve(specifier, context, next) {
+      const isSigner = context.parentURL?.startsWith(`${packages}/capability/src/`) === true;
+      if (specifier === "node:crypto" && isSigner) return { url: standIn, shortCircuit: true };
+      return next(specifier, context);
+    },
+    load(url, context, next) {
+      const loaded = next(url, context);
+      const edit = broken?.get(url);
+      if (edit === undefined) return loaded;
+      return { ...loaded, source: edited(textOf(loaded.source), edit) };
+    },
+  });
+}
+
+/** Makes a mutant's edit. Throws when the text to replace is not there exactly once: the product has changed, and the mutant must follow. */
+export function edited(source: string, { file, find, replace }: Mutant["edits"][number]): string {
+  const parts = source.split(find);
+  if (parts.length !== 2)
+    throw new TypeError(`the mutant's text occurs ${parts.length - 1} times in ${file}: ${find}`);
+  return parts.join(replace);
+}
+
+function textOf(source: unknown): string {
+  if (typeof source === "string") return source;
+  if (source instanceof Uint8Array) return Buffer.from(source).toString("utf8");
+  throw new TypeError("a module without text");
+}

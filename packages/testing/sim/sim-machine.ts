@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import {
+  type ActivationId,
+  type EndpointEvidence,
+  type ExecutionExit,
+  type RunningExecution,
+  type SandboxId,
+  SpaceError,
+  type StartRequest,
+  type Substrate,
+  type SubstrateAbilities,
+} from "@space/model";
+import type { EventLoop, Incarnation } from "./event-loop.ts";
+
+/** One runtime process: what really runs. */
+export interface SimProcess {
+  /** Names it in the whole world. */
+  readonly uid: number;
+  readonly host: string;
+  readonly sandboxId: SandboxId;
+  readonly startedAs: ActivationId;
+  readonly evidence: EndpointEvidence;
+  state: "running" | "frozen" | "gone";
+  /** The activation that its agent was told to be, with the secret of it. */
+  activation: ActivationId;
+  secret: Uint8Array;
+  /** Its files: the numbers of the writes, in order. */
+  files: string;
+}
+
+/** Told what really happens. */
+export interface MachineWatcher {
+  started(process: SimProcess, fromSnapshot: boolean): void;
+  turned(process: SimProcess): void;
+  snapshotted(process: SimProcess): void;
+}
+
+/** How the driver behaves. */
+export interface MachineManners {
+  readonly stepMs: () => number;
+  /** Whether this step fails. */
+  readonly fails: () => boolean;
+}
+
+/** The processes of one host; they outlive the worker daemon and its launcher's client. */
+export class SimMachine {
+  readonly host: string;
+  readonly processes = new Map<ActivationId, SimProcess>();
+  readonly bySocket = new Map<string, SimProcess>();
+  readonly watcher: MachineWatcher;
+  readonly loop: EventLoop;
+  readonly manners: MachineManners;
+  readonly #uids: () => number;
+  onExit: ((exit: ExecutionExit) => void) | undefined;
+  #boot = 1;
+
+  constructor(
+    host: string,
+    ports: {
+      readonly loop: EventLoop;
+      readonly watcher: MachineWatcher;
+      readonly manners: MachineManners;
+      readonly uids: () => number;
+    },
+  ) {
+    this.host = host;
+    this.loop = ports.loop;
+    this.watcher = ports.watcher;
+    this.manners = ports.manners;
+    this.#uids = ports.uids;
+  }
+
+  begin(
+    { sandboxId, activationId, activationSecret }: StartRequest,
+    files: string,
+    restored: boolean,
+  ): SimProcess {
+    const uid = this.#uids();
+    const socketPath = `/run/${uid}.sock`;
+    const process: SimProcess = {
+      uid,
+      host: this.host,
+      sandboxId,
+      startedAs: activationId,
+      evidence: {
+        hostBootId: `${this.host} boot ${this.#boot}`,
+        guest: {
+          pid: 100 + uid,
+          startTime: String(uid),
+          executable: { device: "1", inode: "2" },
+          uid: 100_000,
+        },
+        socketPath,
+        socketInode: String(uid),
+        cgroup: `/space/${uid}`,
+      },
+      state: "running",
+      activation: activationId,
+      secret: activationSecret.reveal(),
+      files,
+    };
+    this.processes.set(activationId, process);
+    this.bySocket.set(socketPath, process);
+    this.watcher.started(process, restored);
+    return process;
+  }
+
+  turn(process: SimProcess, state: SimProcess["state"]): void {
+    if (process.state === state || process.state === "gone") return;
+    process.state = state;
+    if (state === "gone") {
+      this.processes.delete(process.startedAs);
+      this.bySocket.delete(process.evidence.socketPath);
+    }
+    this.watcher.turned(process);
+  }
+
+  /** One ends by itself. */
+  exit(process: SimProcess, daemon: Incarnation | undefined): void {
+    this.turn(process, "gone");
+    const { onExit } = this;
+    if (onExit !== undefined)
+      this.loop.soon(daemon, () => onExit({ activationId: process.startedAs, reason: "exited" }));
+  }
+
+  /** The host loses its power. */
+  powerOff(): void {
+    for (const process of [...this.processes.values()]) this.turn(process, "gone");
+    this.onExit = undefined;
+    this.#boot += 1;
+  }
+}
+
+/** One daemon's driver. What it was asked to do is done also when the daemon ends meanwhile; only the answer is not heard. */
+export class SimSubstrate implements Substrate {
+  readonly abilities: SubstrateAbilities = {
+    name: "namespace",
+    freeze: true,
+    memorySnapshots: false,
+    terminals: true,
+    launcher: "simulated",
+  };
+  readonly #machine: SimMachine;
+  readonly #owner: Incarnation;
+
+  constructor(machine: SimMachine, owner: Incarnation) {
+    this.#machine = machine;
+    this.#owner = owner;
+    machine.onExit = undefined; // a daemon that is gone hears nothing
+  }
+
+  async start(request: StartRequest): Promise<RunningExecution> {
+    const files = request.filesystem === undefined ? "" : await readAll(request.filesystem);
+    return this.#step("start", () => {
+      const { evidence } = this.#machine.begin(request, files, request.filesystem !== undefined);
+      return { activationId: request.activationId, evidence };
+    });
+  }
+
+  freeze(activationId: ActivationId): Promise<boolean> {
+    return this.#step("freeze", () => this.#turn(activationId, "frozen"));
+  }
+
+  thaw(activationId: ActivationId): Promise<boolean> {
+    return this.#step("thaw", () => this.#turn(activationId, "running"));
+  }
+
+  async *snapshot(activationId: ActivationId): AsyncIterable<Uint8Array> {
+    const files = await this.#step("snapshot", () => {
+      const process = this.#machine.processes.get(activationId);
+      if (process?.state !== "frozen") throw new SpaceError("substrate/failed", { step: "snapshot" });
+      this.#machine.watcher.snapshotted(process);
+      return process.files;
+    });
+    yield Buffer.from(`files ${files}`);
+  }
+
+  stop(activationId: ActivationId): Promise<void> {
+    return this.#step("stop", () => void this.#turn(activationId, "gone"));
+  }
+
+  list(): Promise<readonly RunningExecution[]> {
+    return this.#step("list", () =>
+      [...this.#machine.processes].map(([activationId, { evidence }]) => ({ activationId, evidence })),
+    );
+  }
+
+  sweep(keep: ReadonlySet<ActivationId>): Promise<number> {
+    return this.#step("sweep", () => {
+      const leftovers = [...this.#machine.processes.values()].filter(({ startedAs }) => !keep.has(startedAs));
+      for (const process of leftovers) this.#machine.turn(process, "gone");
+      return leftovers.length;
+    });
+  }
+
+  onExit(listener: (exit: ExecutionExit) => void): void {
+    this.#machine.onExit = listener;
+  }
+
+  async close(): Promise<void> {
+    // The processes go on.
+  }
+
+  #turn(activationId: ActivationId, state: SimProcess["state"]): boolean {
+    const process = this.#machine.processes.get(activationId);
+    if (process === undefined) return false;
+    this.#machine.turn(process, state);
+    return true;
+  }
+
+  #step<T>(step: string, action: () => T): Promise<T> {
+    const { loop, manners } = this.#machine;
+    return new Promise<T>((resolve, reject) => {
+      loop.after(manners.stepMs(), undefined, () => {
+        const fails = step !== "stop" && step !== "list" && step !== "sweep" && manners.fails();
+        let value: T;
+        try {
+          if (fails) throw new SpaceError("substrate/failed", { step });
+          value = action();
+        } catch (error) {
+          loop.soon(this.#owner, () => reject(error));
+          return;
+        }
+        loop.soon(this.#owner, () => resolve(value));
+      });
+    });
+  }
+}
+
+async function readAll(archive: AsyncIterable<Uint8Array>): Promise<string> {
+  const pieces: Uint8Array[] = [];
+  for await (const piece of archive) pieces.push(piece);
+  return Buffer.concat(pieces).toString().slice("files ".length);
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+/** The seven statements of section 8 of the identity protocol, and the rules behind them that a run can see broken. */
+export type Statement =
+  | "1: no effect across executions"
+  | "2: one incarnation acts"
+  | "3: no byte after the epoch"
+  | "4: repair admits nobody"
+  | "5: newest intact snapshot"
+  | "6: a delete wins"
+  | "7: acknowledged writes survive"
+  | "R-7: presenter"
+  | "R-9: time"
+  | "R-10: keys"
+  | "R-12: durable before acknowledged"
+  | "R-25: authorisation ends"
+  | "R-28: never a second run"
+  | "settles: every state becomes true"
+  | "no component fails by a bug";
+
+export interface Violation {
+  readonly statement: Statement;
+  readonly problem: string;
+  /** True time since the world began. */
+  readonly atMs: number;
+  /** Events before it. */
+  readonly step: number;
+  /** Executions that had begun by then. */
+  readonly executions: number;
+}
+
+/** What a capability says, read by nobody's code but this. */
+export interface ReadCapability {
+  readonly sandboxId: string;
+  readonly generation: string;
+  readonly workerId: string;
+  readonly podUid: string | undefined;
+  readonly activationId: string;
+  readonly attempt: number;
+  readonly presenter: string;
+  readonly kid: string;
+}
+
+/** Reads a capability's text, without checking anything. */
+export function readCapability(token: string): ReadCapability {
+  const [header = "", payload = ""] = token.split(".");
+  const { kid } = JSON.parse(Buffer.from(header, "base64url").toString("utf8"));
+  const { sbx, cnf } = JSON.parse(Buffer.from(payload, "base64url").toString("utf8"));
+  return {
+    sandboxId: sbx.sandboxId,
+    generation: sbx.generation,
+    workerId: sbx.placement.workerId,
+    podUid: sbx.placement.podUid,
+    activationId: sbx.activation.id,
+    attempt: sbx.activation.attempt,
+    presenter: cnf["x5t#S256"],
+    kid,
+  };
+}

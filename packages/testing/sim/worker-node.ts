@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import type { KeyObject } from "node:crypto";
+import { type ObjectStore, SpaceError, type WorkerId } from "@space/model";
+import { chunkedArchives } from "@space/object-store";
+import { createWorker, type Worker } from "@space/worker";
+import type { ControlNode } from "./control-node.ts";
+import { Crashed, Incarnation } from "./event-loop.ts";
+import { SimBridge } from "./sim-bridge.ts";
+import { SimClock } from "./sim-clock.ts";
+import { SimDisk, SimWorkerStore, type WriteFate } from "./sim-disk.ts";
+import { type MachineManners, SimMachine, SimSubstrate } from "./sim-machine.ts";
+import type { SimSocket } from "./sim-socket.ts";
+import { bridgeTap } from "./taps.ts";
+import { type Addresses, silentAudit, type WorldPorts } from "./world-ports.ts";
+
+export interface WorkerNodeOptions {
+  readonly host: string;
+  readonly workerId: WorkerId;
+  readonly capacity: number;
+  readonly root: KeyObject;
+  readonly controls: readonly ControlNode[];
+  readonly objects: ObjectStore;
+  readonly addresses: Addresses;
+  readonly manners: MachineManners;
+  readonly uids: () => number;
+}
+
+const redialMs = 800;
+
+/** One worker's host: its disk, its processes, its bridge, and the daemon that comes and goes. */
+export class WorkerNode {
+  readonly host: string;
+  readonly workerId: WorkerId;
+  readonly disk = new SimDisk();
+  readonly machine: SimMachine;
+  readonly #options: WorkerNodeOptions;
+  readonly #ports: WorldPorts;
+  #bridgeOwner: Incarnation;
+  #bridge: SimBridge;
+  #owner: Incarnation | undefined;
+  #worker: Worker | undefined;
+  /** Where its node-api listens now. */
+  address: { readonly host: string; readonly port: number };
+  /** What becomes of the next write, once. */
+  nextWrite: WriteFate = "made";
+
+  constructor(options: WorkerNodeOptions, ports: WorldPorts, address: WorkerNode["address"]) {
+    const { host, uids, manners } = options;
+    const { loop, oracle } = ports;
+    this.host = host;
+    this.workerId = options.workerId;
+    this.#options = options;
+    this.#ports = ports;
+    this.address = address;
+    this.machine = new SimMachine(host, { loop, watcher: oracle, manners, uids });
+    this.#bridgeOwner = new Incarnation(`${host} bridge`);
+    this.#bridge = this.#newBridge();
+  }
+
+  get worker(): Worker | undefined {
+    return this.#worker;
+  }
+
+  get owner(): Incarnation | undefined {
+    return this.#owner;
+  }
+
+  boot(): void {
+    if (this.#owner !== undefined) return;
+    const { loop, oracle, faults } = this.#ports;
+    const owner = new Incarnation(this.host);
+    this.#owner = owner;
+    loop.soon(owner, () => {
+      this.#create(owner).then(
+        (worker) => {
+          this.#worker = worker;
+          if (this.disk.contents.records.size > 0) faults.landed("restart-from-disk");
+          this.#listen(owner, worker);
+          for (const control of this.#options.controls) void this.#serve(owner, worker, control);
+        },
+        (error: unknown) => {
+          if (error instanceof Crashed) return;
+          if (!(error instanceof SpaceError))
+            oracle.violate("no component fails by a bug", `${this.host}: ${String(error)}`);
+          this.#stop("process");
+          loop.after(redialMs, undefined, () => this.boot());
+        },
+      );
+    });
+  }
+
+  /** Ends the daemon as `kill -9` does: its processes and its bridge go on. */
+  crash(): void {
+    this.#stop("process");
+  }
+
+  /** The whole host loses its power. */
+  powerOff(): void {
+    this.#stop("host");
+    this.#bridgeOwner.alive = false;
+    this.#ports.network.drop(this.#bridgeOwner, "host");
+    this.machine.powerOff();
+    this.disk.loseUnsynced();
+    this.#bridgeOwner = new Incarnation(`${this.host} bridge`);
+    this.#bridge = this.#newBridge();
+  }
+
+  #newBridge(): SimBridge {
+    const { loop, random, oracle } = this.#ports;
+    return new SimBridge({
+      machine: this.machine,
+      loop,
+      owner: this.#bridgeOwner,
+      random: random.child("bridge"),
+      watcher: oracle,
+    });
+  }
+
+  #stop(how: "process" | "host"): void {
+    const owner = this.#owner;
+    if (owner === undefined) return;
+    owner.alive = false;
+    this.#owner = undefined;
+    this.#worker = undefined;
+    this.disk.contents.inUse = false;
+    this.machine.onExit = undefined;
+    const { addresses } = this.#options;
+    for (const [name, listener] of addresses) if (listener.owner === owner) addresses.delete(name);
+    this.#ports.network.drop(owner, how);
+  }
+
+  #create(owner: Incarnation): Promise<Worker> {
+    const { loop, random, clockErrors, oracle, faults } = this.#ports;
+    const { workerId, capacity, root, objects } = this.#options;
+    const records = new SimWorkerStore(this.disk, {
+      owner,
+      fateOf: () => this.#fate(),
+      crash: () => {
+        faults.landed("crash-inside-a-write");
+        this.crash();
+        loop.after(random.between(100, 3000), undefined, () => this.boot());
+      },
+      onRecord: (before, after) => oracle.recordChanged(this.host, before, after),
+    });
+    return createWorker(
+      { workerId, capacity, rootPublicKey: root },
+      {
+        records,
+        substrate: new SimSubstrate(this.machine, owner),
+        objects,
+        archives: chunkedArchives(objects, { chunkBytes: 4096 }),
+        host: { connect: async () => this.#connectBridge(owner) },
+        clock: new SimClock(loop, owner, clockErrors(this.host)),
+        random: random.child(this.host),
+        audit: silentAudit,
+      },
+    );
+  }
+
+  #fate(): WriteFate {
+    const fate = this.nextWrite;
+    this.nextWrite = "made";
+    return fate;
+  }
+
+  #connectBridge(owner: Incarnation) {
+    const { network, oracle } = this.#ports;
+    const tap = bridgeTap(oracle, this.host, this.disk);
+    const [near, far] = network.connect(
+      { host: this.host, owner, tap },
+      { host: this.host, owner: this.#bridgeOwner },
+    );
+    this.#bridge.accept(far);
+    return near.asDuplex();
+  }
+
+  #listen(owner: Incarnation, worker: Worker): void {
+    const { host, port } = this.address;
+    this.#options.addresses.set(`${host}:${port}`, {
+      host: this.host,
+      workerId: this.workerId,
+      owner,
+      accept: (socket: SimSocket, presenter: string) => worker.acceptGateway(socket.asDuplex(), presenter),
+    });
+  }
+
+  /** Dials a replica of the control plane, again and again. */
+  async #serve(owner: Incarnation, worker: Worker, control: ControlNode): Promise<void> {
+    const { loop, network } = this.#ports;
+    for (;;) {
+      if (control.isUp && !network.areApart(this.host, control.host)) {
+        const [near, far] = network.connect({ host: this.host, owner }, control.end());
+        loop.after(network.delayMs(), far.owner, () => control.acceptWorker(far, this.workerId));
+        try {
+          await worker.serveControlPlane(near.asDuplex(), this.address);
+        } catch {
+          // Dialled again, as the real daemon does.
+        }
+      }
+      await loop.sleep(redialMs, owner);
+    }
+  }
+}

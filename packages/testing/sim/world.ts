@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import { newSigningKey } from "@space/capability";
+import type { ControlLimits } from "@space/control-plane";
+import { type ApiCaller, newWorkerId, type Random } from "@space/model";
+import { MemoryControlTables } from "../src/memory-control-tables.ts";
+import { MemoryObjectStore } from "../src/memory-object-store.ts";
+import { Chaos, type ChaosPlan } from "./chaos.ts";
+import { ControlNode } from "./control-node.ts";
+import { EventLoop, Incarnation } from "./event-loop.ts";
+import { FaultCounts } from "./faults.ts";
+import { GatewayNode } from "./gateway-node.ts";
+import { Life } from "./life.ts";
+import { Network, type NetworkManners } from "./network.ts";
+import { Oracle } from "./oracle.ts";
+import { Rates } from "./rates.ts";
+import { checkSettled } from "./settled.ts";
+import type { ClockError } from "./sim-clock.ts";
+import { SimRandom } from "./sim-random.ts";
+import { makeKeys } from "./stand-in-crypto.ts";
+import { WorkerNode } from "./worker-node.ts";
+import type { Addresses, WorldPorts } from "./world-ports.ts";
+
+export interface WorldOptions {
+  readonly seed: string;
+  /** Executions after which no new ones begin. */
+  readonly executions: number;
+  readonly realKeys: boolean;
+  readonly trace?: (line: string) => void;
+}
+
+export interface WorldReport {
+  readonly violations: Oracle["violations"];
+  readonly executions: number;
+  readonly faults: FaultCounts;
+  readonly rates: Rates;
+  readonly steps: number;
+  readonly virtualMs: number;
+}
+
+const controlLimits: Partial<ControlLimits> = {
+  reaperTickMs: 1000,
+  recoveryTickMs: 4000,
+  tombstoneMs: 120_000,
+  claimMs: 200_000,
+};
+/** No world goes on for longer, in true time. */
+const longestMs = 40 * 60_000;
+/** With every fault over, everything is true again by then. */
+const settleMs = 400_000;
+const livesAtOnce = 10;
+
+/** A whole installation with its callers, in one virtual time: the real parts, on a network, disks and processes that fail. */
+export class World {
+  readonly loop = new EventLoop();
+  readonly faults = new FaultCounts();
+  readonly oracle = new Oracle(this.loop);
+  readonly rates = new Rates();
+  readonly tables = new MemoryControlTables();
+  readonly random: SimRandom;
+  readonly ports: WorldPorts;
+  readonly controls: readonly ControlNode[];
+  readonly gateways: readonly GatewayNode[];
+  readonly workers: readonly WorkerNode[];
+  readonly addresses: Addresses = new Map();
+  readonly objects = new MemoryObjectStore();
+  readonly #options: WorldOptions;
+  readonly #callers = new Incarnation("callers");
+  #number = 0;
+  #living = 0;
+
+  constructor(options: WorldOptions) {
+    this.#options = options;
+    this.random = new SimRandom(options.seed);
+    const { loop, oracle, faults, random } = this;
+    const keyRandom = random.child("keys");
+    makeKeys({ real: options.realKeys, seed: () => keyRandom.bytes(32) });
+    const network = new Network(mannersOf(random), { loop, random: random.child("network"), faults });
+    const errors = new Map<string, ClockError>();
+    const clockErrors = (host: string): ClockError => {
+      const known = errors.get(host) ?? clockErrorOf(random, faults);
+      errors.set(host, known);
+      return known;
+    };
+    const trace = (line: () => string): void => options.trace?.(`${loop.nowMs.toFixed(1)} ${line()}`);
+    this.ports = { loop, network, oracle, faults, random, clockErrors, trace };
+    oracle.onViolation = ({ statement, problem }) => trace(() => `VIOLATION ${statement}: ${problem}`);
+    this.tables.onChange = (before, after) => {
+      trace(
+        () =>
+          `row ${after.sandboxId} ${before?.state ?? "-"} -> ${after.state} generation ${after.generation}`,
+      );
+      oracle.rowChanged(before, after);
+    };
+    loop.onBug = (error, owner) => {
+      if (owner?.alive !== false)
+        oracle.violate("no component fails by a bug", `${owner?.name}: ${stackOf(error)}`);
+    };
+    const root = newSigningKey();
+    const signing = newSigningKey();
+    this.controls = [
+      new ControlNode({ host: "cp1", tables: this.tables, root, signing, limits: controlLimits }, this.ports),
+    ];
+    this.workers = this.#makeWorkers(root, random);
+    this.gateways = ["gw1", "gw2"].map(
+      (host) =>
+        new GatewayNode(
+          {
+            host,
+            presenter: Buffer.from(random.bytes(32)).toString("base64url"),
+            control: () => random.pick(this.controls),
+            addresses: this.addresses,
+            diskOf: (name) => this.#workerAt(name).disk,
+          },
+          this.ports,
+        ),
+    );
+  }
+
+  /** Lets everything happen. Must be called from no promise continuation. */
+  run(): WorldReport {
+    const { loop, random, oracle } = this;
+    for (const node of this.controls) node.start();
+    for (const node of this.workers) node.boot();
+    for (const node of this.gateways) node.start();
+    const chaos = new Chaos(chaosOf(random), this, this.ports);
+    const enough = (): boolean =>
+      oracle.executionsBegun >= this.#options.executions || oracle.violations.length > 0;
+    loop.after(3000, this.#callers, () => void this.#begin(() => !enough()));
+    loop.after(4000, undefined, () => chaos.start());
+    loop.run(loop.nowMs + longestMs, enough);
+    chaos.stop();
+    const untilMs = loop.nowMs + settleMs;
+    for (const node of this.controls) node.start();
+    loop.run(untilMs, () => oracle.violations.length > 0);
+    if (oracle.violations.length === 0) checkSettled(this);
+    return {
+      violations: oracle.violations,
+      executions: oracle.executionsBegun,
+      faults: this.faults,
+      rates: this.rates,
+      steps: loop.steps,
+      virtualMs: loop.nowMs,
+    };
+  }
+
+  async #begin(goesOn: () => boolean): Promise<void> {
+    const apiCaller = await this.#newTenant();
+    const { random } = this;
+    const next = (): void => {
+      if (!goesOn() || this.#living >= livesAtOnce) return;
+      this.#living += 1;
+      const life = new Life({
+        ...this.ports,
+        random: random.child("life"),
+        owner: this.#callers,
+        gateways: this.gateways,
+        control: () => random.pick(this.controls),
+        apiCaller,
+        workerIds: this.workers.map(({ workerId }) => workerId),
+        rates: this.rates,
+        numbers: () => {
+          this.#number += 1;
+          return this.#number;
+        },
+        goesOn,
+      });
+      void life.live().then(() => {
+        this.#living -= 1;
+        this.loop.after(random.between(0, 2000), this.#callers, next);
+      });
+    };
+    for (let at = 0; at < livesAtOnce; at += 1) this.loop.after(random.between(0, 5000), this.#callers, next);
+  }
+
+  async #newTenant(): Promise<ApiCaller> {
+    const [control] = this.controls;
+    const administration = control?.control?.administration;
+    if (administration === undefined) throw new TypeError("the control plane has not started");
+    const tenantId = await administration.createTenant("callers");
+    return { tenantId, keyId: "key_1" };
+  }
+
+  #workerAt(host: string): WorkerNode {
+    const worker = this.workers.find((node) => node.host === host);
+    if (worker === undefined) throw new TypeError("no such worker");
+    return worker;
+  }
+
+  #makeWorkers(root: ReturnType<typeof newSigningKey>, random: Random & SimRandom): readonly WorkerNode[] {
+    let uid = 0;
+    const manners = {
+      stepMs: () => random.between(0.2, random.chance(0.05) ? 800 : 10),
+      fails: () => random.chance(0.002),
+    };
+    return ["wk1", "wk2", "wk3"].map(
+      (host, at) =>
+        new WorkerNode(
+          {
+            host,
+            workerId: newWorkerId(random),
+            capacity: 40,
+            root: root.publicKey,
+            controls: this.controls,
+            objects: this.objects,
+            addresses: this.addresses,
+            manners,
+            uids: () => {
+              uid += 1;
+              return uid;
+            },
+          },
+          this.ports,
+          { host: `10.0.0.${at + 1}`, port: 7000 },
+        ),
+    );
+  }
+}
+
+function mannersOf(random: SimRandom): NetworkManners {
+  const isBad = random.chance(0.5);
+  return {
+    latencyMs: random.between(0.2, isBad ? 20 : 2),
+    slowChance: isBad ? 0.02 : 0.001,
+    slowMs: isBad ? 3000 : 200,
+    lossChance: isBad ? 0.02 : 0.0005,
+    duplicateChance: isBad ? 0.02 : 0.0005,
+  };
+}
+
+/** Within 15 s of each other, and within 3 % of true speed. */
+function clockErrorOf(random: SimRandom, faults: FaultCounts): ClockError {
+  if (random.chance(0.3)) return { skewMs: 0, drift: 0 };
+  faults.landed("clock-skew");
+  return { skewMs: random.between(-7500, 7500), drift: random.between(-0.03, 0.03) };
+}
+
+function chaosOf(random: SimRandom): ChaosPlan {
+  return {
+    everyMs: random.pick([2000, 8000, 30_000, Number.POSITIVE_INFINITY]),
+    crashes: random.chance(0.7),
+    network: random.chance(0.7),
+    stores: random.chance(0.3),
+  };
+}
+
+export function stackOf(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import {
+  type ApiKeyRecord,
+  type BeginOutcome,
+  type ChangeOutcome,
+  type ChangeRequest,
+  type Digest,
+  type ListSandboxes,
+  type NewSandbox,
+  type PendingQuery,
+  type PendingSideEffect,
+  type SandboxId,
+  type SandboxRecord,
+  type SideEffect,
+  SpaceError,
+  type StoredChain,
+  type StoredKeyBundle,
+  type StoredManifest,
+  type TenantId,
+  type TenantRecord,
+  type WorkerId,
+} from "@space/model";
+import {
+  changeRow,
+  liveStates,
+  mayChange,
+  newRow,
+  type SandboxRow,
+  stale,
+  subjectOf,
+} from "./memory-sandbox-rows.ts";
+
+interface Order {
+  readonly workerId: WorkerId;
+  readonly sandboxId: SandboxId;
+  readonly subject: string;
+  pending: PendingSideEffect;
+}
+
+/** What a control plane's database holds, with every rule of the real one; each call is one write, or one read, whole. */
+export class MemoryControlTables {
+  readonly #rows = new Map<SandboxId, SandboxRow>();
+  readonly #tenants = new Map<TenantId, TenantRecord & { live: number }>();
+  readonly #keys = new Map<Digest, ApiKeyRecord & { revoked: boolean }>();
+  readonly #bundles: StoredKeyBundle[] = [];
+  readonly #idempotency = new Map<string, { readonly sandboxId: SandboxId; readonly fingerprint: Digest }>();
+  readonly #orders = new Map<number, Order>();
+  #orderId = 0;
+  /** Told of every change of a sandbox's row, in the instant in which it is durable. */
+  onChange: (before: SandboxRecord | undefined, after: SandboxRecord) => void = () => undefined;
+
+  read(sandboxId: SandboxId): SandboxRecord | undefined {
+    return this.#rows.get(sandboxId)?.record;
+  }
+
+  /** Every sandbox that has not been purged. */
+  all(): readonly SandboxRecord[] {
+    return this.#where(() => true);
+  }
+
+  begin(sandbox: NewSandbox): BeginOutcome {
+    const { idempotency, tenantId, identity } = sandbox;
+    const name = idempotency && `${tenantId} ${idempotency.key}`;
+    const repeated = name === undefined ? undefined : this.#idempotency.get(name);
+    if (repeated !== undefined) return { kind: "repeated", ...repeated };
+    const tenant = this.#tenant(tenantId);
+    if (tenant.live >= tenant.sandboxLimit) return { kind: "limit", limit: tenant.sandboxLimit };
+    tenant.live += 1;
+    const { sandboxId } = identity;
+    const row = newRow(sandbox);
+    this.#rows.set(sandboxId, row);
+    if (name !== undefined && idempotency !== undefined)
+      this.#idempotency.set(name, { sandboxId, fingerprint: idempotency.fingerprint });
+    this.onChange(undefined, row.record);
+    return { kind: "begun", record: row.record };
+  }
+
+  change(request: ChangeRequest, nowMs: number): ChangeOutcome {
+    const { on, change, effects = [] } = request;
+    const row = this.#rows.get(on.sandboxId);
+    if (row === undefined || !mayChange(row, request)) return stale;
+    const before = row.record;
+    const tenant = this.#tenant(before.tenantId);
+    if (change.kind === "claim-resume" && tenant.live >= tenant.sandboxLimit)
+      return { kind: "limit", limit: tenant.sandboxLimit };
+    changeRow(row, change, nowMs);
+    tenant.live += Number(liveStates.has(row.record.state)) - Number(liveStates.has(before.state));
+    if (change.kind === "fail") this.#forgetKey(on.sandboxId);
+    this.onChange(before, row.record);
+    return { kind: "won", record: row.record, effects: this.enqueue(effects) };
+  }
+
+  list(tenantId: TenantId, query: ListSandboxes): readonly SandboxRecord[] {
+    const sign = query.order === "asc" ? 1 : -1;
+    const order = (a: Position, b: Position): number =>
+      sign *
+      (a.startedAtMs - b.startedAtMs || (a.sandboxId < b.sandboxId ? -1 : a.sandboxId > b.sandboxId ? 1 : 0));
+    const { after } = query;
+    return this.#where((record) => record.tenantId === tenantId && isListed(record, query))
+      .filter((record) => after === undefined || order(record, after) > 0)
+      .toSorted(order)
+      .slice(0, query.limit);
+  }
+
+  due(nowMs: number, limit: number): readonly SandboxRecord[] {
+    const isDue = ({ state, endAtMs, onTimeout, snapshot }: SandboxRecord): boolean =>
+      endAtMs <= nowMs &&
+      (state === "running" || (state === "lost" && (onTimeout === "kill" || snapshot === null)));
+    return this.#where(isDue)
+      .toSorted((a, b) => a.endAtMs - b.endAtMs)
+      .slice(0, limit);
+  }
+
+  abandoned(nowMs: number, limit: number): readonly SandboxRecord[] {
+    const until = ({ claim }: SandboxRecord): number => claim?.untilMs ?? Number.POSITIVE_INFINITY;
+    return this.#where((record) => until(record) <= nowMs)
+      .toSorted((a, b) => until(a) - until(b))
+      .slice(0, limit);
+  }
+
+  onWorker(workerId: WorkerId): readonly SandboxRecord[] {
+    return this.#where(({ execution, snapshot }) => {
+      const isThere = execution.state !== "ended" && execution.identity.placement.workerId === workerId;
+      return isThere || snapshot?.frozenOn === workerId;
+    });
+  }
+
+  live(): readonly SandboxRecord[] {
+    return this.#where(({ state, snapshot }) => {
+      const isSettled = state === "paused" || state === "killed" || state === "failed";
+      return !isSettled || (snapshot?.frozenOn ?? null) !== null;
+    });
+  }
+
+  load(): ReadonlyMap<WorkerId, number> {
+    const load = new Map<WorkerId, number>();
+    const add = (workerId: WorkerId): void => void load.set(workerId, (load.get(workerId) ?? 0) + 1);
+    for (const { record } of this.#rows.values()) {
+      const { execution, snapshot } = record;
+      if (execution.state !== "ended") add(execution.identity.placement.workerId);
+      const frozenOn = snapshot?.frozenOn ?? null;
+      if (frozenOn !== null) add(frozenOn);
+    }
+    return load;
+  }
+
+  manifest(sandboxId: SandboxId, digest: Digest): StoredManifest | undefined {
+    const row = this.#rows.get(sandboxId);
+    const manifest = row?.manifests.get(digest);
+    if (row === undefined || manifest === undefined) return undefined;
+    const { countersigned, generation } = manifest;
+    return { countersigned, executionPublicKey: row.publicKeys.get(generation) ?? "" };
+  }
+
+  chain(sandboxId: SandboxId): StoredChain {
+    const row = this.#rows.get(sandboxId);
+    const manifests = [...(row?.manifests.values() ?? [])]
+      .map(({ countersigned }) => countersigned)
+      .toReversed();
+    return { certificates: [...(row?.certificates ?? [])], manifests };
+  }
+
+  enqueue(effects: readonly SideEffect[]): readonly PendingSideEffect[] {
+    return effects.map((effect) => {
+      const subject = subjectOf(effect);
+      const sandboxId = effect.kind === "retire" ? effect.identity.sandboxId : effect.sandboxId;
+      const workerId = effect.kind === "retire" ? effect.identity.placement.workerId : effect.workerId;
+      if (!this.#rows.has(sandboxId)) throw new SpaceError("internal/bug", { where: "store constraint" });
+      for (const [id, order] of this.#orders) if (order.subject === subject) this.#orders.delete(id);
+      this.#orderId += 1;
+      const pending = { id: this.#orderId, effect, attempts: 0, notBeforeMs: 0 };
+      this.#orders.set(pending.id, { workerId, sandboxId, subject, pending });
+      return pending;
+    });
+  }
+
+  pending({ workerId, sandboxId, dueMs, limit }: PendingQuery): readonly PendingSideEffect[] {
+    const found: PendingSideEffect[] = [];
+    for (const order of this.#orders.values()) {
+      if (found.length >= limit) break;
+      const isMeant =
+        order.workerId === workerId && (sandboxId === undefined || order.sandboxId === sandboxId);
+      if (isMeant && (dueMs === undefined || order.pending.notBeforeMs <= dueMs)) found.push(order.pending);
+    }
+    return found;
+  }
+
+  settle(id: number): void {
+    this.#orders.delete(id);
+  }
+
+  postpone(id: number, notBeforeMs: number): void {
+    const order = this.#orders.get(id);
+    if (order !== undefined)
+      order.pending = { ...order.pending, attempts: order.pending.attempts + 1, notBeforeMs };
+  }
+
+  purge(beforeMs: number, limit: number): number {
+    const owing = new Set([...this.#orders.values()].map(({ sandboxId }) => sandboxId));
+    let removed = 0;
+    for (const [sandboxId, { record, changedAtMs }] of this.#rows) {
+      const isDead = record.state === "killed" || record.state === "failed";
+      if (!isDead || changedAtMs >= beforeMs || owing.has(sandboxId)) continue;
+      if (removed >= limit) break;
+      this.#rows.delete(sandboxId);
+      this.#forgetKey(sandboxId);
+      removed += 1;
+    }
+    return removed;
+  }
+
+  addTenant(tenant: TenantRecord): boolean {
+    if (this.findTenant(tenant.name) !== undefined) return false;
+    this.#tenants.set(tenant.tenantId, { ...tenant, live: 0 });
+    return true;
+  }
+
+  findTenant(name: string): TenantRecord | undefined {
+    for (const { live: _live, ...tenant } of this.#tenants.values()) if (tenant.name === name) return tenant;
+    return undefined;
+  }
+
+  addApiKey(key: ApiKeyRecord): void {
+    this.#keys.set(key.hash, { ...key, revoked: false });
+  }
+
+  findApiKey(hash: Digest): ApiKeyRecord | undefined {
+    const found = this.#keys.get(hash);
+    if (found === undefined || found.revoked) return undefined;
+    const { revoked: _revoked, ...key } = found;
+    return key;
+  }
+
+  revokeApiKey(keyId: string): boolean {
+    for (const key of this.#keys.values()) {
+      if (key.keyId !== keyId || key.revoked) continue;
+      key.revoked = true;
+      return true;
+    }
+    return false;
+  }
+
+  newestKeyBundle(): StoredKeyBundle | undefined {
+    return this.#bundles.at(-1);
+  }
+
+  addKeyBundle(bundle: StoredKeyBundle): boolean {
+    if (bundle.version !== (this.#bundles.at(-1)?.version ?? 0) + 1) return false;
+    this.#bundles.push({ ...bundle });
+    return true;
+  }
+
+  #tenant(tenantId: TenantId): TenantRecord & { live: number } {
+    const tenant = this.#tenants.get(tenantId);
+    if (tenant === undefined) throw new SpaceError("internal/bug", { where: "tenant of a sandbox" });
+    return tenant;
+  }
+
+  #forgetKey(sandboxId: SandboxId): void {
+    for (const [name, held] of this.#idempotency)
+      if (held.sandboxId === sandboxId) this.#idempotency.delete(name);
+  }
+
+  #where(condition: (record: SandboxRecord) => boolean): SandboxRecord[] {
+    const found: SandboxRecord[] = [];
+    for (const { record } of this.#rows.values()) if (condition(record)) found.push(record);
+    return found;
+  }
+}
+
+type Position = Pick<SandboxRecord, "startedAtMs" | "sandboxId">;
+
+function isListed(
+  record: SandboxRecord,
+  { states, metadata, template, startedAfterMs }: ListSandboxes,
+): boolean {
+  const shown = shownAs(record);
+  return (
+    shown !== undefined &&
+    states.includes(shown) &&
+    (template === undefined || record.template === template) &&
+    (startedAfterMs === undefined || record.startedAtMs > startedAfterMs) &&
+    Object.entries(metadata).every(([key, value]) => record.metadata[key] === value)
+  );
+}
+
+function shownAs({ state, snapshot }: SandboxRecord): "running" | "paused" | undefined {
+  if (state === "running") return "running";
+  const isBroughtBack = state === "paused" || state === "pausing" || state === "resuming";
+  return isBroughtBack || (state === "lost" && snapshot !== null) ? "paused" : undefined;
+}

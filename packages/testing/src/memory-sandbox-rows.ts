@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import {
+  type ChangeOutcome,
+  type ChangeRequest,
+  type Claim,
+  type Digest,
+  type ExecutionIdentity,
+  firstGeneration,
+  freezeIdentity,
+  type NewSandbox,
+  type SandboxChange,
+  type SandboxRecord,
+  type SandboxState,
+  type SideEffect,
+} from "@space/model";
+
+/** Everything that is stored about one sandbox, besides its orders. */
+export interface SandboxRow {
+  record: SandboxRecord;
+  changedAtMs: number;
+  /** Public key of each generation whose certificate was published. */
+  readonly publicKeys: Map<bigint, string>;
+  readonly certificates: string[];
+  readonly manifests: Map<Digest, { readonly countersigned: string; readonly generation: bigint }>;
+}
+
+export const liveStates: ReadonlySet<SandboxState> = new Set(["creating", "running", "pausing", "resuming"]);
+
+const from: Readonly<Record<SandboxChange["kind"], readonly SandboxState[]>> = {
+  publish: ["creating", "resuming"],
+  fail: ["creating"],
+  "claim-pause": ["running"],
+  "abort-pause": ["pausing"],
+  "commit-pause": ["pausing"],
+  "claim-resume": ["paused", "lost"],
+  "abandon-resume": ["resuming"],
+  lose: ["running", "pausing", "resuming"],
+  "claim-kill": ["creating", "running", "pausing", "paused", "resuming", "failed", "lost"],
+  "finish-kill": ["killing"],
+  "set-end": ["running"],
+  "take-over": ["creating", "pausing", "resuming", "killing"],
+  "forget-frozen": ["paused"],
+};
+
+/** A new row, as `begin` writes it. */
+export function newRow(sandbox: NewSandbox): SandboxRow {
+  const { identity, claim, idempotency: _key, ...rest } = sandbox;
+  const record: SandboxRecord = {
+    ...rest,
+    sandboxId: identity.sandboxId,
+    state: "creating",
+    revision: 1,
+    generation: firstGeneration,
+    execution: { identity: freezeIdentity(identity), state: "starting", publicKey: null },
+    claim,
+    startedAtMs: sandbox.createdAtMs,
+    certificateHead: null,
+    snapshot: null,
+    reason: null,
+  };
+  return {
+    record,
+    changedAtMs: sandbox.createdAtMs,
+    publicKeys: new Map(),
+    certificates: [],
+    manifests: new Map(),
+  };
+}
+
+/** Whether the change may be made on the row as it is now: the condition of the write. */
+export function mayChange({ record }: SandboxRow, { on, change }: ChangeRequest): boolean {
+  if (record.revision !== on.revision || !from[change.kind].includes(record.state)) return false;
+  if (change.kind === "publish") return record.certificateHead === change.certificate.previous;
+  if (change.kind === "commit-pause") return (record.snapshot?.digest ?? null) === change.manifest.previous;
+  if (change.kind !== "claim-resume") return true;
+  return record.snapshot !== null && record.generation + 1n === change.identity.generation;
+}
+
+/** The record after a change that may be made, and what else is stored with it. */
+export function changeRow(row: SandboxRow, change: SandboxChange, nowMs: number): void {
+  const { record } = row;
+  row.record = { ...record, revision: record.revision + 1, ...changesOf(record, change) };
+  row.changedAtMs = nowMs;
+  if (change.kind === "publish") {
+    row.publicKeys.set(record.generation, change.certificate.publicKey);
+    row.certificates.unshift(change.certificate.token);
+  }
+  if (change.kind === "commit-pause") {
+    const { digest, countersigned } = change.manifest;
+    row.manifests.set(digest, { countersigned, generation: record.generation });
+  }
+  if (change.kind === "finish-kill") row.manifests.clear();
+}
+
+function changesOf(record: SandboxRecord, change: SandboxChange): Partial<SandboxRecord> {
+  const { execution, snapshot } = record;
+  const ended = { ...execution, state: "ended" } as const;
+  switch (change.kind) {
+    case "publish":
+      return {
+        state: "running",
+        claim: null,
+        certificateHead: change.certificate.digest,
+        execution: { ...execution, state: "active", publicKey: change.certificate.publicKey },
+        snapshot: snapshot && { ...snapshot, frozenOn: null },
+        startedAtMs: change.startedAtMs,
+        endAtMs: change.endAtMs,
+        reason: null,
+      };
+    case "fail":
+      return { state: "failed", claim: null, execution: ended, reason: change.reason };
+    case "claim-pause":
+      return { state: "pausing", claim: change.claim };
+    case "abort-pause":
+      return { state: "running", claim: null };
+    case "commit-pause": {
+      const { digest, memory, sizeBytes } = change.manifest;
+      const head = { digest, memory, sizeBytes, frozenOn: change.frozenOn };
+      return { state: "paused", claim: null, execution: ended, snapshot: head, endAtMs: change.endAtMs };
+    }
+    case "claim-resume":
+      return resuming(change.identity, change.claim);
+    case "abandon-resume":
+      return { state: "paused", claim: null, execution: ended, reason: change.reason };
+    case "lose":
+      return { state: "lost", claim: null, execution: ended, reason: change.reason };
+    case "claim-kill":
+      return { state: "killing", claim: change.claim };
+    case "finish-kill":
+      return { state: "killed", claim: null, execution: ended, snapshot: null, metadata: {}, variables: {} };
+    case "set-end":
+      return { endAtMs: change.endAtMs };
+    case "take-over":
+      return { claim: change.claim };
+    case "forget-frozen":
+      return { snapshot: snapshot && { ...snapshot, frozenOn: null } };
+  }
+}
+
+function resuming(identity: ExecutionIdentity, claim: Claim): Partial<SandboxRecord> {
+  return {
+    state: "resuming",
+    claim,
+    generation: identity.generation,
+    execution: { identity: freezeIdentity(identity), state: "starting", publicKey: null },
+  };
+}
+
+/** What names an order among those of its sandbox and worker: a newer one of the same name replaces it. */
+export function subjectOf(effect: SideEffect): string {
+  return effect.kind === "retire"
+    ? `${effect.identity.sandboxId} ${effect.identity.placement.workerId} retire ${effect.identity.generation}`
+    : `${effect.sandboxId} ${effect.workerId} discard ${effect.manifest}`;
+}
+
+export const stale: ChangeOutcome = { kind: "stale" };
