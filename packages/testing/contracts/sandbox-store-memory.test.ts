@@ -7,6 +7,7 @@ import { VirtualClock } from "../src/virtual-clock.ts";
 import { installationStoreContract } from "./installation-store.ts";
 import { type OpenedStore, sandboxStoreContract } from "./sandbox-store.ts";
 import { sandboxStoreQueryContract } from "./sandbox-store-queries.ts";
+import { signingKeyStoreContract } from "./signing-key-store.ts";
 
 function openOn(tables: MemoryControlTables, clock: VirtualClock): OpenedStore {
   return {
@@ -22,3 +23,4 @@ const open = async (): Promise<OpenedStore> => openOn(new MemoryControlTables(),
 sandboxStoreContract("memory", open);
 sandboxStoreQueryContract("memory", open);
 installationStoreContract("memory", open);
+signingKeyStoreContract("memory", open);

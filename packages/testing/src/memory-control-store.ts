@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-import type { Clock, InstallationStore, SandboxStore } from "@space/model";
+import type { Clock, InstallationStore, SandboxStore, SigningKeyStore } from "@space/model";
 import type { MemoryControlTables } from "./memory-control-tables.ts";
 
 /** When the calls of a store happen, and whether they do. */
@@ -22,7 +22,11 @@ export function memoryControlStore(
   tables: MemoryControlTables,
   clock: Pick<Clock, "wallMs">,
   { write, read }: StoreTiming = atOnce,
-): { readonly sandboxes: SandboxStore; readonly installation: InstallationStore } {
+): {
+  readonly sandboxes: SandboxStore;
+  readonly installation: InstallationStore;
+  readonly signingKeys: SigningKeyStore;
+} {
   const sandboxes: SandboxStore = {
     read: (sandboxId) => read(() => tables.read(sandboxId)),
     list: (tenantId, query) => read(() => tables.list(tenantId, query)),
@@ -51,8 +55,11 @@ export function memoryControlStore(
     findApiKey: (hash) => read(() => tables.findApiKey(hash)),
     revokeApiKey: (keyId) => write(() => tables.revokeApiKey(keyId)),
     findTemplate: (_tenantId, alias) => read(() => (alias === "base" ? alias : undefined)),
-    newestKeyBundle: () => read(() => tables.newestKeyBundle()),
-    addKeyBundle: (bundle) => write(() => tables.addKeyBundle(bundle)),
   };
-  return { sandboxes, installation };
+  const signingKeys: SigningKeyStore = {
+    all: () => read(() => tables.signingKeys.all()),
+    bundles: () => read(() => tables.signingKeys.bundles()),
+    change: (step) => write(() => tables.signingKeys.change(step)),
+  };
+  return { sandboxes, installation, signingKeys };
 }

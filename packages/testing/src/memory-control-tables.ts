@@ -16,7 +16,6 @@ import {
   type SideEffect,
   SpaceError,
   type StoredChain,
-  type StoredKeyBundle,
   type StoredManifest,
   type TenantId,
   type TenantRecord,
@@ -31,6 +30,7 @@ import {
   stale,
   subjectOf,
 } from "./memory-sandbox-rows.ts";
+import { MemorySigningKeys } from "./memory-signing-keys.ts";
 
 interface Order {
   readonly workerId: WorkerId;
@@ -44,7 +44,7 @@ export class MemoryControlTables {
   readonly #rows = new Map<SandboxId, SandboxRow>();
   readonly #tenants = new Map<TenantId, TenantRecord & { live: number }>();
   readonly #keys = new Map<Digest, ApiKeyRecord & { revoked: boolean }>();
-  readonly #bundles: StoredKeyBundle[] = [];
+  readonly signingKeys = new MemorySigningKeys();
   readonly #idempotency = new Map<string, { readonly sandboxId: SandboxId; readonly fingerprint: Digest }>();
   readonly #orders = new Map<number, Order>();
   #orderId = 0;
@@ -240,16 +240,6 @@ export class MemoryControlTables {
       return true;
     }
     return false;
-  }
-
-  newestKeyBundle(): StoredKeyBundle | undefined {
-    return this.#bundles.at(-1);
-  }
-
-  addKeyBundle(bundle: StoredKeyBundle): boolean {
-    if (bundle.version !== (this.#bundles.at(-1)?.version ?? 0) + 1) return false;
-    this.#bundles.push({ ...bundle });
-    return true;
   }
 
   #tenant(tenantId: TenantId): TenantRecord & { live: number } {
