@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-import type { SigningKey } from "@space/capability";
 import { type ControlLimits, type ControlPlane, openControlPlane } from "@space/control-plane";
-import { Secret, SpaceError, type WorkerId } from "@space/model";
+import { type RootKey, Secret, SpaceError, type WorkerId } from "@space/model";
 import { memoryControlStore, type StoreTiming } from "../src/memory-control-store.ts";
 import type { MemoryControlTables } from "../src/memory-control-tables.ts";
+import type { MemoryKeyVault } from "../src/memory-keys.ts";
 import { Incarnation } from "./event-loop.ts";
 import type { LinkEnd } from "./network.ts";
 import { SimClock } from "./sim-clock.ts";
@@ -15,8 +15,8 @@ import { silentAudit, type WorldPorts } from "./world-ports.ts";
 export interface ControlNodeOptions {
   readonly host: string;
   readonly tables: MemoryControlTables;
-  readonly root: SigningKey;
-  readonly signing: SigningKey;
+  readonly rootKey: RootKey;
+  readonly privateKeys: MemoryKeyVault;
   readonly limits: Partial<ControlLimits>;
 }
 
@@ -125,13 +125,15 @@ export class ControlNode {
 
   #open(owner: Incarnation): Promise<ControlPlane> {
     const { loop, random, clockErrors } = this.#ports;
-    const { root, signing, limits, tables } = this.#options;
+    const { rootKey, privateKeys, limits, tables } = this.#options;
     const clock = new SimClock(loop, owner, clockErrors(this.host));
     const tokenSecret = new Secret<Uint8Array>(new Uint8Array(32).fill(7));
     return openControlPlane(
-      { issuer: "simulation", keys: { root, signing, tokenSecret }, limits },
+      { issuer: "simulation", tokenSecret, limits },
       {
         ...memoryControlStore(tables, clock, this.#timing(owner)),
+        rootKey,
+        privateKeys,
         clock,
         random: random.child(this.host),
         audit: silentAudit,

@@ -16,8 +16,9 @@ import type { Incarnation } from "./event-loop.ts";
 import { authorityOf, type GatewayNode } from "./gateway-node.ts";
 import type { TrueOperation } from "./oracle.ts";
 import type { Rates } from "./rates.ts";
-import { operationHeader } from "./sim-bridge.ts";
+import { readStream } from "./read-stream.ts";
 import { epochMs } from "./sim-clock.ts";
+import { operationHeader } from "./sim-guest.ts";
 import type { HttpOutcome } from "./sim-http.ts";
 import type { WorldPorts } from "./world-ports.ts";
 
@@ -37,6 +38,8 @@ type Kind = "read" | "write" | "long-write" | "start";
 
 const apiLimitMs = 100_000;
 const mostTries = 6;
+/** Where a stream that was cut goes on (R-22). */
+const connect = "/process.Process/Connect";
 const longBody = Buffer.alloc(200, "x");
 const shortBody = Buffer.from("x");
 
@@ -183,16 +186,11 @@ export class Life {
         { kind: "access-token", token: new Secret(this.#token) },
         true,
       );
-      const isServed = outcome.status === 200 && !outcome.broken;
-      if (outcome.status === 200) this.#ports.oracle.answered(operation, outcome.body);
       this.#forgetLater(operation);
-      if (isServed) {
-        rates.served(attempt);
-        return;
-      }
       if (outcome.status === 200) {
-        if (kind === "start") rates.dropped();
-        rates.failed("broken off");
+        const isServed = this.#heard(kind, operation, outcome);
+        if (isServed) rates.served(attempt);
+        else rates.failed("broken off");
         return;
       }
       const mayRetry = outcome.status === 503 || outcome.status === 429;
@@ -203,6 +201,22 @@ export class Life {
       await loop.sleep(random.between(900, 1500), owner);
     }
     rates.failed("503 again and again");
+  }
+
+  /** Whether a whole answer came. */
+  #heard(kind: Kind, operation: TrueOperation, { body, broken }: HttpOutcome): boolean {
+    const { oracle, rates } = this.#ports;
+    if (kind !== "start") {
+      if (body.includes("|")) oracle.answered(operation, Number(body.slice(0, body.indexOf("|"))));
+      return !broken;
+    }
+    const { uid, ending, disorder } = readStream(body);
+    rates.streams += 1;
+    if (ending !== "whole") rates.droppedStreams += 1;
+    if (uid !== undefined) oracle.answered(operation, uid);
+    if (disorder !== undefined)
+      oracle.violate("R-22: each byte once", `operation ${operation.number}: ${disorder}`);
+    return ending === "whole";
   }
 
   /** Somebody without access, or with less, tries. */
@@ -217,7 +231,7 @@ export class Life {
       : { kind: "access-token", token: new Secret(`${"0".repeat(63)}${random.below(10)}`) };
     for (let times = 0; times < 3; times += 1) {
       const { outcome, operation } = await this.#once("read", credential, isSigned);
-      if (outcome.status === 200) this.#ports.oracle.answered(operation, outcome.body);
+      if (outcome.status === 200) this.#heard("read", operation, outcome);
       this.#forgetLater(operation);
       await loop.sleep(random.between(0, 40_000), owner);
     }
@@ -235,7 +249,12 @@ export class Life {
     const operation: TrueOperation = {
       number,
       sandboxId,
-      authority: authorityOf({ sandboxId, credential, wanted: { purpose: "control", scope } }),
+      authorityFor: (path) =>
+        authorityOf({
+          sandboxId,
+          credential,
+          wanted: { purpose: "control", scope: path === connect ? "process:attach" : scope },
+        }),
       isEntitled,
       credentialEndsMs:
         credential.kind === "file-signature" && credential.expiresAtSeconds !== undefined

@@ -20,8 +20,8 @@ const violationLimit = 20;
 export interface TrueOperation {
   readonly number: number;
   readonly sandboxId: SandboxId;
-  /** Names caller, sandbox and access: whose authorisation it rests on. */
-  readonly authority: string;
+  /** Names caller, sandbox and the access that this path needs: whose authorisation it rests on. */
+  readonly authorityFor: (path: string) => string;
   /** Whether its caller has any right to it. */
   readonly isEntitled: boolean;
   /** When the credential ends by itself. */
@@ -40,6 +40,7 @@ export interface Presentation {
   readonly sentMs: number;
   readonly issuedMs: number;
   readonly host: string;
+  readonly path: string;
   /** R-21: the epoch of the record when it arrived; set then. */
   epoch: bigint | undefined;
 }
@@ -59,6 +60,9 @@ interface TrueSandbox {
   readonly snapshots: Map<ActivationId, string>;
   /** Writes that were acknowledged to a caller and may not be lost. */
   acknowledged: Set<number>;
+  readonly processes: SimProcess[];
+  /** Processes whose execution was reported as lost, with what it wrote since the snapshot. */
+  readonly lost: Set<number>;
   state: SandboxRecord["state"];
 }
 
@@ -116,7 +120,9 @@ export class Oracle {
       this.#keepsWrites(sandboxId, sandbox, files ?? "", "committed snapshot");
     }
     // What ran is gone and says so: writes since the snapshot are lost, and were reported as lost.
-    if (state === "lost") sandbox.acknowledged = new Set(numbersOf(sandbox.committed ?? ""));
+    if (state !== "lost") return;
+    sandbox.acknowledged = new Set(numbersOf(sandbox.committed ?? ""));
+    for (const { uid } of sandbox.processes) sandbox.lost.add(uid);
   }
 
   recordChanged(host: string, before: RuntimeRecord | undefined, after: RuntimeRecord): void {
@@ -137,6 +143,7 @@ export class Oracle {
 
   started(process: SimProcess, fromSnapshot: boolean): void {
     const sandbox = this.#sandbox(process.sandboxId);
+    sandbox.processes.push(process);
     if (fromSnapshot) {
       if (process.files !== sandbox.committed)
         this.violate(
@@ -193,7 +200,11 @@ export class Oracle {
   }
 
   /** An operation's head leaves a gateway. */
-  presented(gateway: string, host: string, number: number, token: string): Presentation | undefined {
+  presented(
+    { gateway, host, path }: { readonly gateway: string; readonly host: string; readonly path: string },
+    number: number,
+    token: string,
+  ): Presentation | undefined {
     const operation = this.operations.get(number);
     if (operation === undefined) return undefined;
     const known = this.#capabilities.get(token);
@@ -202,7 +213,7 @@ export class Oracle {
       return undefined;
     }
     const { nowMs } = this.#loop;
-    const grant = this.#grants.get(`${gateway} ${operation.authority}`);
+    const grant = this.#grants.get(`${gateway} ${operation.authorityFor(path)}`);
     if (grant === undefined || nowMs > grant.untilMs + onTheWayMs)
       this.violate(
         "R-25: authorisation ends",
@@ -215,6 +226,7 @@ export class Oracle {
       sentMs: nowMs,
       issuedMs: known.issuedMs,
       host,
+      path,
       epoch: undefined,
     };
     operation.presented.push(presentation);
@@ -223,6 +235,28 @@ export class Oracle {
 
   /** An operation has its effect, or reads, in a guest. */
   acted(number: number, process: SimProcess): void {
+    const operation = this.#admitted(number, process);
+    if (operation === undefined) return;
+    operation.reached.push(process.uid);
+    if (operation.isEffect && operation.reached.length > 1)
+      this.violate(
+        "R-28: never a second run",
+        `operation ${number} ran in processes ${operation.reached.join(" and ")}`,
+      );
+  }
+
+  /** A stream is let in to what a process began before. */
+  attached(number: number, process: SimProcess): void {
+    const operation = this.#admitted(number, process);
+    if (operation !== undefined && !operation.reached.includes(process.uid))
+      this.violate(
+        "1: no effect across executions",
+        `operation ${number} hears process ${process.uid}, which it never reached`,
+      );
+  }
+
+  /** What must hold of everything that reaches a guest. */
+  #admitted(number: number, process: SimProcess): TrueOperation | undefined {
     const operation = this.operations.get(number);
     const presentation = operation?.presented.findLast(
       ({ host, epoch }) => host === process.host && epoch !== undefined,
@@ -232,37 +266,34 @@ export class Oracle {
         "1: no effect across executions",
         `operation ${number} reached process ${process.uid} without a presentation`,
       );
-      return;
+      return undefined;
     }
     this.#belongs(presentation, process);
+    this.#mayAct(presentation, process);
+    this.#streams.set(number, { process, freezes: this.#freezes.get(process.uid)?.count ?? 0 });
+    return operation;
+  }
+
+  #mayAct({ operation, capability, issuedMs, sentMs, presenter }: Presentation, process: SimProcess): void {
+    const { number } = operation;
+    const { nowMs } = this.#loop;
     if (!operation.isEntitled)
       this.violate(
         "4: repair admits nobody",
         `operation ${number} of a caller without access reached ${process.sandboxId}`,
       );
-    const ageMs = this.#loop.nowMs - presentation.issuedMs;
-    if (ageMs > capabilityWorstMs + onTheWayMs)
-      this.violate("R-9: time", `operation ${number} acted on a capability ${ageMs} ms old`);
-    if (presentation.sentMs > operation.credentialEndsMs + authorisationMs)
+    if (nowMs - issuedMs > capabilityWorstMs + onTheWayMs)
+      this.violate("R-9: time", `operation ${number} acted on a capability ${nowMs - issuedMs} ms old`);
+    if (sentMs > operation.credentialEndsMs + authorisationMs)
       this.violate("R-25: authorisation ends", `operation ${number} acted after its credential's end`);
-    if (presentation.capability.presenter !== presentation.presenter)
-      this.violate(
-        "R-7: presenter",
-        `operation ${number} came from ${presentation.presenter} with another's capability`,
-      );
-    const revokedMs = this.#revoked.get(`${process.host} ${presentation.capability.kid}`);
-    if (revokedMs !== undefined && this.#loop.nowMs > revokedMs + onTheWayMs)
+    if (capability.presenter !== presenter)
+      this.violate("R-7: presenter", `operation ${number} came from ${presenter} with another's capability`);
+    const revokedMs = this.#revoked.get(`${process.host} ${capability.kid}`);
+    if (revokedMs !== undefined && nowMs > revokedMs + onTheWayMs)
       this.violate(
         "R-10: keys",
         `operation ${number} acted on a capability of a key that ${process.host} knew to be revoked`,
       );
-    operation.reached.push(process.uid);
-    if (operation.isEffect && operation.reached.length > 1)
-      this.violate(
-        "R-28: never a second run",
-        `operation ${number} ran in processes ${operation.reached.join(" and ")}`,
-      );
-    this.#streams.set(number, { process, freezes: this.#freezes.get(process.uid)?.count ?? 0 });
   }
 
   /** Bytes of a stream leave the guest. */
@@ -292,19 +323,15 @@ export class Oracle {
       );
   }
 
-  /** A caller has its answer. `body` is what the guest said, or undefined. */
-  answered(operation: TrueOperation, body: string | undefined): void {
-    if (body === undefined) return;
-    const uid = Number(body.slice(0, body.indexOf("|")));
+  /** A caller has an answer, in which this process spoke. */
+  answered(operation: TrueOperation, uid: number): void {
     if (!operation.reached.includes(uid))
       this.violate(
         "1: no effect across executions",
         `operation ${operation.number} was answered by process ${uid}, which it never reached`,
       );
-    if (operation.isEffect) {
-      const { acknowledged, state } = this.#sandbox(operation.sandboxId);
-      if (state !== "lost") acknowledged.add(operation.number);
-    }
+    const sandbox = this.#sandbox(operation.sandboxId);
+    if (operation.isEffect && !sandbox.lost.has(uid)) sandbox.acknowledged.add(operation.number);
   }
 
   keyRevoked(host: string, kid: string): void {
@@ -366,6 +393,8 @@ export class Oracle {
       committed: undefined,
       snapshots: new Map(),
       acknowledged: new Set(),
+      processes: [],
+      lost: new Set(),
       state: "creating",
     };
     this.#sandboxes.set(sandboxId, made);

@@ -27,6 +27,7 @@ export class Rates {
   operations = 0;
   servedAtOnce = 0;
   servedAfterRetry = 0;
+  streams = 0;
   droppedStreams = 0;
   repairs = 0;
   readonly failures = new Map<string, number>();
@@ -43,9 +44,5 @@ export class Rates {
 
   apiFailed(code: string): void {
     this.apiFailures.set(code, (this.apiFailures.get(code) ?? 0) + 1);
-  }
-
-  dropped(): void {
-    this.droppedStreams += 1;
   }
 }

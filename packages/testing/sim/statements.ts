@@ -14,6 +14,7 @@ export type Statement =
   | "R-9: time"
   | "R-10: keys"
   | "R-12: durable before acknowledged"
+  | "R-22: each byte once"
   | "R-25: authorisation ends"
   | "R-28: never a second run"
   | "settles: every state becomes true"

@@ -5,11 +5,12 @@ import type { SandboxId } from "@space/model";
 import { headerValue } from "@space/wire";
 import { eachFrame, isData, isHead, isOpening, isOver } from "./frames.ts";
 import type { Oracle, Presentation } from "./oracle.ts";
-import { operationHeader } from "./sim-bridge.ts";
 import type { SimDisk } from "./sim-disk.ts";
+import { operationHeader } from "./sim-guest.ts";
 import type { Tap } from "./sim-socket.ts";
 
 interface SentHead {
+  readonly path: string;
   readonly capability: string;
   readonly sandbox: SandboxId;
   readonly headers: readonly string[];
@@ -30,14 +31,14 @@ export function gatewayTaps(
           if (!isOpening(type)) return;
           const head = JSON.parse(payload.toString("utf8")) as SentHead; // cast: our own gateway wrote it
           const number = Number(headerValue(head.headers, operationHeader));
-          const presentation = oracle.presented(gateway, host, number, head.capability);
+          const presentation = oracle.presented({ gateway, host, path: head.path }, number, head.capability);
           if (presentation !== undefined) presented.set(stream, presentation);
         }),
       arrived: (bytes) =>
         eachFrame(bytes, (type, stream, payload) => {
           const presentation = isHead(type) ? presented.get(stream) : undefined;
           if (presentation !== undefined && payload.includes('"status":421'))
-            oracle.rejected(gateway, presentation.operation.authority);
+            oracle.rejected(gateway, presentation.operation.authorityFor(presentation.path));
         }),
     },
     workerEnd: {

@@ -5,6 +5,7 @@ import { newSigningKey } from "@space/capability";
 import type { ControlLimits } from "@space/control-plane";
 import { type ApiCaller, newWorkerId, type Random } from "@space/model";
 import { MemoryControlTables } from "../src/memory-control-tables.ts";
+import { MemoryKeyVault, MemoryRootKey } from "../src/memory-keys.ts";
 import { MemoryObjectStore } from "../src/memory-object-store.ts";
 import { Chaos, type ChaosPlan } from "./chaos.ts";
 import { ControlNode } from "./control-node.ts";
@@ -98,9 +99,13 @@ export class World {
         oracle.violate("no component fails by a bug", `${owner?.name}: ${stackOf(error)}`);
     };
     const root = newSigningKey();
-    const signing = newSigningKey();
+    const rootKey = new MemoryRootKey(root);
+    const privateKeys = new MemoryKeyVault();
     this.controls = [
-      new ControlNode({ host: "cp1", tables: this.tables, root, signing, limits: controlLimits }, this.ports),
+      new ControlNode(
+        { host: "cp1", tables: this.tables, rootKey, privateKeys, limits: controlLimits },
+        this.ports,
+      ),
     ];
     this.workers = this.#makeWorkers(root, random);
     this.gateways = ["gw1", "gw2"].map(
