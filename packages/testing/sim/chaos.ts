@@ -51,7 +51,7 @@ export class Chaos {
   #strike(): void {
     const { random } = this.#ports;
     const { crashes, network, stores } = this.#plan;
-    const possible: (() => void)[] = [];
+    const possible: (() => void)[] = [() => this.#keys()];
     if (crashes) possible.push(() => this.#crash());
     if (network) possible.push(() => this.#network());
     if (stores) possible.push(() => this.#store());
@@ -126,6 +126,26 @@ export class Chaos {
     const forMs = random.chance(0.7) ? random.between(100, 8000) : random.between(8000, 120_000);
     trace(() => `partition ${a} ${b} for ${forMs | 0}`);
     network.partition(a, b, forMs);
+  }
+
+  /** Somebody rotates the signing keys, or wants one gone at once. */
+  #keys(): void {
+    const { random, faults, trace } = this.#ports;
+    if (!random.chance(0.3)) return;
+    random.pick(this.#targets.controls).inside(({ keys }) => {
+      const ignore = (): void => undefined;
+      if (random.chance(0.6)) {
+        trace(() => "rotate keys");
+        keys.rotate().then(() => faults.landed("key-rotation"), ignore);
+        return;
+      }
+      const alive = keys.view().keys.filter(({ state }) => state === "signing" || state === "retiring");
+      const [first] = alive;
+      if (first === undefined) return;
+      const { kid } = random.chance(0.5) ? first : random.pick(alive);
+      trace(() => `revoke key ${kid}`);
+      keys.revoke(kid).then(() => faults.landed("key-revocation"), ignore);
+    });
   }
 
   #store(): void {

@@ -89,6 +89,12 @@ export class ControlNode {
     else this.#run.control.accept(socket.asDuplex(), workerId);
   }
 
+  /** In a turn of this replica, if it is up. */
+  inside(action: (control: ControlPlane) => void): void {
+    const run = this.#run;
+    if (run !== undefined) this.#ports.loop.soon(run.owner, () => action(run.control));
+  }
+
   /**
    * A call from elsewhere: the question and the answer travel, and may not arrive. Rejects with `link/closed` when the
    * process ends, or when nothing came by `limitMs`: the effect is then unknown.

@@ -1,16 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
+import type { KeyObject } from "node:crypto";
+import { TrustedKeys } from "@space/capability";
+import type { ControlPlane } from "@space/control-plane";
 import { createGateway, createWorkerLinks, defaultWorkerLinkLimits, type Gateway } from "@space/gateway";
 import {
   type CallerCredential,
+  type KeyBundleReceiver,
   type ResolveRequest,
   SpaceError,
   type WantedAccess,
   type WorkerEndpoint,
 } from "@space/model";
+import { MemoryBundleStore } from "../src/memory-keys.ts";
 import type { ControlNode } from "./control-node.ts";
+import type { EventLoop } from "./event-loop.ts";
 import { Incarnation } from "./event-loop.ts";
+import type { LinkEnd, Network } from "./network.ts";
 import { SimClock } from "./sim-clock.ts";
 import type { SimDisk } from "./sim-disk.ts";
 import { type HttpOutcome, SimRequest, type SimRequestParts, SimResponse, SimServer } from "./sim-http.ts";
@@ -23,10 +30,15 @@ export interface GatewayNodeOptions {
   /** R-7: stands for the thumbprint of its certificate. */
   readonly presenter: string;
   readonly control: () => ControlNode;
+  readonly controls: readonly ControlNode[];
+  /** R-10: the pinned root. */
+  readonly root: KeyObject;
   readonly addresses: Addresses;
   readonly diskOf: (host: string) => SimDisk;
 }
 
+/** How often it looks whether a replica of the control plane knows it. */
+const attachEveryMs = 1000;
 const resolveLimitMs = 20_000;
 /** Bodies above this take the way of long ones (R-27). */
 const bufferedBodyBytes = 128;
@@ -38,6 +50,11 @@ export class GatewayNode {
   readonly #ports: WorldPorts;
   #run: { readonly owner: Incarnation; readonly server: SimServer; readonly gateway: Gateway } | undefined;
   readonly #open = new Set<SimResponse>();
+  readonly #keyStore = new MemoryBundleStore();
+  readonly #attached = new Map<
+    ControlNode,
+    { readonly control: ControlPlane; readonly detach: () => void }
+  >();
 
   constructor(options: GatewayNodeOptions, ports: WorldPorts) {
     this.host = options.host;
@@ -72,10 +89,37 @@ export class GatewayNode {
         clock,
         random: random.child(this.host),
         audit: silentAudit,
+        keys: new TrustedKeys({ root: this.#options.root, store: this.#keyStore }),
       },
     );
     gateway.attach(server as never); // cast: the events that it listens to
     this.#run = { owner, server, gateway };
+    for (const control of this.#options.controls) void this.#attach(owner, gateway, control);
+  }
+
+  /** R-10: has a replica bring its bundles here, for as long as both live. */
+  async #attach(owner: Incarnation, gateway: Gateway, node: ControlNode): Promise<void> {
+    const { loop, network } = this.#ports;
+    const from = { host: this.host, owner };
+    for (;;) {
+      const { control } = node;
+      if (control !== undefined && this.#attached.get(node)?.control !== control) {
+        const receiver: KeyBundleReceiver = {
+          replaceKeys: (bundle) =>
+            callOver(network, loop, { from: node.end(), to: from }, () => gateway.replaceKeys(bundle)),
+        };
+        node.inside((open) => {
+          open.attachGateway(receiver).then(
+            (detach) => {
+              if (owner.alive) this.#attached.set(node, { control, detach });
+              else detach();
+            },
+            () => undefined, // tried again soon
+          );
+        });
+      }
+      await loop.sleep(attachEveryMs, owner);
+    }
   }
 
   crash(): void {
@@ -84,6 +128,8 @@ export class GatewayNode {
     run.owner.alive = false;
     this.#run = undefined;
     this.#ports.network.drop(run.owner, "process");
+    for (const { detach } of this.#attached.values()) detach();
+    this.#attached.clear();
     for (const response of [...this.#open]) response.socket.destroy();
     this.#open.clear();
   }
@@ -177,4 +223,23 @@ function credentialText(credential: CallerCredential): string {
 
 function wantedText(wanted: WantedAccess): string {
   return wanted.purpose === "control" ? wanted.scope : `${wanted.port} ${wanted.protocol}`;
+}
+
+/** A call over the network whose answer may not come: then it is never settled, as of a peer that is silent. */
+function callOver(
+  network: Network,
+  loop: EventLoop,
+  { from, to }: { readonly from: LinkEnd; readonly to: LinkEnd },
+  ask: () => Promise<void>,
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    network.call({ from, to }, () => {
+      const answer = (settle: () => void): void =>
+        network.call({ from: to, to: from }, () => loop.soon(from.owner, settle));
+      ask().then(
+        () => answer(resolve),
+        (error: unknown) => answer(() => reject(error)),
+      );
+    });
+  });
 }

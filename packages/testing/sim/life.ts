@@ -14,12 +14,12 @@ import {
 import type { ControlNode } from "./control-node.ts";
 import type { Incarnation } from "./event-loop.ts";
 import { authorityOf, type GatewayNode } from "./gateway-node.ts";
-import type { TrueOperation } from "./oracle.ts";
 import type { Rates } from "./rates.ts";
 import { readStream } from "./read-stream.ts";
 import { epochMs } from "./sim-clock.ts";
 import { operationHeader } from "./sim-guest.ts";
 import type { HttpOutcome } from "./sim-http.ts";
+import type { TrueOperation } from "./truth.ts";
 import type { WorldPorts } from "./world-ports.ts";
 
 export interface CallerPorts extends WorldPorts {

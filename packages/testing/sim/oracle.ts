@@ -1,10 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-import type { ActivationId, RuntimeRecord, SandboxId, SandboxRecord } from "@space/model";
+import type { RuntimeRecord, SandboxId, SandboxRecord } from "@space/model";
 import type { EventLoop } from "./event-loop.ts";
+import { epochMs } from "./sim-clock.ts";
 import type { SimProcess } from "./sim-machine.ts";
-import { type ReadCapability, readCapability, type Statement, type Violation } from "./statements.ts";
+import {
+  type ReadCapability,
+  readBundle,
+  readCapability,
+  type Statement,
+  type Violation,
+} from "./statements.ts";
+import type { Grant, Presentation, TrueExecution, TrueOperation, TrueSandbox } from "./truth.ts";
 
 /** R-15: capability life at the worst clocks, and what is on its way. */
 const capabilityWorstMs = 150_000;
@@ -13,62 +21,10 @@ const onTheWayMs = 5_000;
 const authorisationMs = 60_000;
 /** R-21: how long bytes may go on after the end of an epoch. */
 const epochEndMs = 100;
+/** A bundle that a receiver takes so long after it was signed came slowly, whatever the clocks say. */
+const slowKeysMs = 25_000;
 /** Most violations that one world keeps. */
 const violationLimit = 20;
-
-/** One operation of a simulated caller. */
-export interface TrueOperation {
-  readonly number: number;
-  readonly sandboxId: SandboxId;
-  /** Names caller, sandbox and the access that this path needs: whose authorisation it rests on. */
-  readonly authorityFor: (path: string) => string;
-  /** Whether its caller has any right to it. */
-  readonly isEntitled: boolean;
-  /** When the credential ends by itself. */
-  readonly credentialEndsMs: number;
-  readonly isEffect: boolean;
-  presented: Presentation[];
-  /** Processes that it reached. */
-  readonly reached: number[];
-}
-
-/** One presentation of an operation's capability at a worker. */
-export interface Presentation {
-  readonly operation: TrueOperation;
-  readonly capability: ReadCapability;
-  readonly presenter: string;
-  readonly sentMs: number;
-  readonly issuedMs: number;
-  readonly host: string;
-  readonly path: string;
-  /** R-21: the epoch of the record when it arrived; set then. */
-  epoch: bigint | undefined;
-}
-
-/** One generation, as it was claimed. */
-interface TrueExecution {
-  readonly sandboxId: SandboxId;
-  readonly generation: string;
-  readonly workerId: string;
-  readonly podUid: string | undefined;
-}
-
-interface TrueSandbox {
-  readonly running: Set<SimProcess>;
-  /** Files of the newest committed snapshot. */
-  committed: string | undefined;
-  readonly snapshots: Map<ActivationId, string>;
-  /** Writes that were acknowledged to a caller and may not be lost. */
-  acknowledged: Set<number>;
-  readonly processes: SimProcess[];
-  /** Processes whose execution was reported as lost, with what it wrote since the snapshot. */
-  readonly lost: Set<number>;
-  state: SandboxRecord["state"];
-}
-
-interface Grant {
-  readonly untilMs: number;
-}
 
 /**
  * Knows what is true in a world and holds what happens against the seven statements. It uses nothing of the product's
@@ -87,8 +43,11 @@ export class Oracle {
   readonly #streams = new Map<number, { readonly process: SimProcess; readonly freezes: number }>();
   readonly #epochEnds = new Map<string, number>();
   readonly #revoked = new Map<string, number>();
+  readonly #kids = new Map<string, ReadonlySet<string>>();
   #repair: { readonly key: string; readonly step: number } | undefined;
   executionsBegun = 0;
+  /** Told when a bundle took long to reach a receiver. */
+  onSlowKeys: () => void = () => undefined;
   onViolation: (violation: Violation) => void = () => undefined;
 
   constructor(loop: EventLoop) {
@@ -334,8 +293,17 @@ export class Oracle {
     if (operation.isEffect && !sandbox.lost.has(uid)) sandbox.acknowledged.add(operation.number);
   }
 
-  keyRevoked(host: string, kid: string): void {
-    if (!this.#revoked.has(`${host} ${kid}`)) this.#revoked.set(`${host} ${kid}`, this.#loop.nowMs);
+  /** R-10: a receiver has made this bundle durable: what it leaves out is revoked there from now on. */
+  bundleTaken(host: string, token: string): void {
+    const { keys, iat } = readBundle(token);
+    const { nowMs } = this.#loop;
+    const known = this.#kids.get(host) ?? new Set();
+    for (const kid of known) {
+      const name = `${host} ${kid}`;
+      if (!keys.includes(kid) && !this.#revoked.has(name)) this.#revoked.set(name, nowMs);
+    }
+    this.#kids.set(host, new Set([...known, ...keys]));
+    if (epochMs + nowMs - iat * 1000 > slowKeysMs) this.onSlowKeys();
   }
 
   runningOf(sandboxId: SandboxId): ReadonlySet<SimProcess> {

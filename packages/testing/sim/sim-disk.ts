@@ -14,6 +14,8 @@ export interface DiskPorts {
   readonly fateOf: (what: string) => WriteFate;
   /** The process ends at this very instant. */
   readonly crash: () => void;
+  /** Told of each bundle that is taken. */
+  readonly onBundle: (token: string) => void;
   /** Told after each change of a record. */
   readonly onRecord: (before: RuntimeRecord | undefined, after: RuntimeRecord) => void;
 }
@@ -76,6 +78,7 @@ export class SimWorkerStore extends MemoryWorkerStore {
           this.#disk.contents.bundle = before;
         });
         this.#sync();
+        this.#ports.onBundle(token);
       }
       return won;
     });

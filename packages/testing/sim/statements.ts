@@ -59,3 +59,9 @@ export function readCapability(token: string): ReadCapability {
     kid,
   };
 }
+
+/** Reads a verification bundle's text, without checking anything. */
+export function readBundle(token: string): { readonly keys: readonly string[]; readonly iat: number } {
+  const { keys, iat } = JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString("utf8"));
+  return { keys: keys.map(({ kid }: { readonly kid: string }) => kid), iat };
+}

@@ -4,10 +4,11 @@
 import type { SandboxId } from "@space/model";
 import { headerValue } from "@space/wire";
 import { eachFrame, isData, isHead, isOpening, isOver } from "./frames.ts";
-import type { Oracle, Presentation } from "./oracle.ts";
+import type { Oracle } from "./oracle.ts";
 import type { SimDisk } from "./sim-disk.ts";
 import { operationHeader } from "./sim-guest.ts";
 import type { Tap } from "./sim-socket.ts";
+import type { Presentation } from "./truth.ts";
 
 interface SentHead {
   readonly path: string;

@@ -142,6 +142,7 @@ export class WorkerNode {
         this.crash();
         loop.after(random.between(100, 3000), undefined, () => this.boot());
       },
+      onBundle: (token) => oracle.bundleTaken(this.host, token),
       onRecord: (before, after) => oracle.recordChanged(this.host, before, after),
     });
     return createWorker(

@@ -94,6 +94,7 @@ export class World {
       );
       oracle.rowChanged(before, after);
     };
+    oracle.onSlowKeys = () => faults.landed("slow-keys");
     loop.onBug = (error, owner) => {
       if (owner?.alive !== false)
         oracle.violate("no component fails by a bug", `${owner?.name}: ${stackOf(error)}`);
@@ -115,6 +116,8 @@ export class World {
             host,
             presenter: Buffer.from(random.bytes(32)).toString("base64url"),
             control: () => random.pick(this.controls),
+            controls: this.controls,
+            root: root.publicKey,
             addresses: this.addresses,
             diskOf: (name) => this.#workerAt(name).disk,
           },

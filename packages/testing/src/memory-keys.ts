@@ -2,7 +2,7 @@
 // Copyright 2026 The SPACE authors
 
 import { exportSigningKey, publicKeyText, type SigningKey } from "@space/capability";
-import { type PrivateKeyVault, type RootKey, Secret, SpaceError } from "@space/model";
+import { type KeyBundleStore, type PrivateKeyVault, type RootKey, Secret, SpaceError } from "@space/model";
 
 /** A vault in memory; `texts` is what its disk would hold. */
 export class MemoryKeyVault implements PrivateKeyVault {
@@ -39,5 +39,20 @@ export class MemoryRootKey implements RootKey {
     if (!this.isHere) throw new SpaceError("root-key/absent", {});
     this.uses += 1;
     return work(this.#pem);
+  }
+}
+
+/** A receiver's bundle in memory, with the rule of the real ones. */
+export class MemoryBundleStore implements KeyBundleStore {
+  #held: { readonly version: number; readonly token: string } | undefined;
+
+  readBundle(): { readonly version: number; readonly token: string } | undefined {
+    return this.#held;
+  }
+
+  writeBundle(version: number, token: string): boolean {
+    if (this.#held !== undefined && this.#held.version >= version) return false;
+    this.#held = Object.freeze({ version, token });
+    return true;
   }
 }

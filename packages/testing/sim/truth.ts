@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import type { ActivationId, SandboxId, SandboxRecord } from "@space/model";
+import type { SimProcess } from "./sim-machine.ts";
+import type { ReadCapability } from "./statements.ts";
+
+/** One operation of a simulated caller. */
+export interface TrueOperation {
+  readonly number: number;
+  readonly sandboxId: SandboxId;
+  /** Names caller, sandbox and the access that this path needs: whose authorisation it rests on. */
+  readonly authorityFor: (path: string) => string;
+  /** Whether its caller has any right to it. */
+  readonly isEntitled: boolean;
+  /** When the credential ends by itself. */
+  readonly credentialEndsMs: number;
+  readonly isEffect: boolean;
+  presented: Presentation[];
+  /** Processes that it reached. */
+  readonly reached: number[];
+}
+
+/** One presentation of an operation's capability at a worker. */
+export interface Presentation {
+  readonly operation: TrueOperation;
+  readonly capability: ReadCapability;
+  readonly presenter: string;
+  readonly sentMs: number;
+  readonly issuedMs: number;
+  readonly host: string;
+  readonly path: string;
+  /** the epoch of the record when it arrived; set then. */
+  epoch: bigint | undefined;
+}
+
+/** One generation, as it was claimed. */
+export interface TrueExecution {
+  readonly sandboxId: SandboxId;
+  readonly generation: string;
+  readonly workerId: string;
+  readonly podUid: string | undefined;
+}
+
+export interface TrueSandbox {
+  readonly running: Set<SimProcess>;
+  /** Files of the newest committed snapshot. */
+  committed: string | undefined;
+  readonly snapshots: Map<ActivationId, string>;
+  /** Writes that were acknowledged to a caller and may not be lost. */
+  acknowledged: Set<number>;
+  readonly processes: SimProcess[];
+  /** Processes whose execution was reported as lost, with what it wrote since the snapshot. */
+  readonly lost: Set<number>;
+  state: SandboxRecord["state"];
+}
+
+export interface Grant {
+  readonly untilMs: number;
+}
