@@ -4,7 +4,13 @@
 import type { KeyObject } from "node:crypto";
 import { TrustedKeys } from "@space/capability";
 import type { ControlPlane } from "@space/control-plane";
-import { createGateway, createWorkerLinks, defaultWorkerLinkLimits, type Gateway } from "@space/gateway";
+import {
+  createGateway,
+  createWorkerLinks,
+  defaultWorkerLinkLimits,
+  type Gateway,
+  type GatewayCounts,
+} from "@space/gateway";
 import {
   type CallerCredential,
   type KeyBundleReceiver,
@@ -18,6 +24,7 @@ import type { ControlNode } from "./control-node.ts";
 import type { EventLoop } from "./event-loop.ts";
 import { Incarnation } from "./event-loop.ts";
 import type { LinkEnd, Network } from "./network.ts";
+import type { Rates } from "./rates.ts";
 import { SimClock } from "./sim-clock.ts";
 import type { SimDisk } from "./sim-disk.ts";
 import { type HttpOutcome, SimRequest, type SimRequestParts, SimResponse, SimServer } from "./sim-http.ts";
@@ -50,6 +57,7 @@ export class GatewayNode {
   readonly #ports: WorldPorts;
   #run: { readonly owner: Incarnation; readonly server: SimServer; readonly gateway: Gateway } | undefined;
   readonly #open = new Set<SimResponse>();
+  readonly #earlier: GatewayCounts[] = [];
   readonly #keyStore = new MemoryBundleStore();
   readonly #attached = new Map<
     ControlNode,
@@ -60,6 +68,10 @@ export class GatewayNode {
     this.host = options.host;
     this.#options = options;
     this.#ports = ports;
+  }
+
+  get presenter(): string {
+    return this.#options.presenter;
   }
 
   get gateway(): Gateway | undefined {
@@ -126,12 +138,25 @@ export class GatewayNode {
     const run = this.#run;
     if (run === undefined) return;
     run.owner.alive = false;
+    this.#earlier.push(run.gateway.counts);
     this.#run = undefined;
     this.#ports.network.drop(run.owner, "process");
     for (const { detach } of this.#attached.values()) detach();
     this.#attached.clear();
     for (const response of [...this.#open]) response.socket.destroy();
     this.#open.clear();
+  }
+
+  /** Adds what this gateway has counted, in all its runs. */
+  count(rates: Rates): void {
+    const now = this.#run?.gateway.counts;
+    for (const { repairs, refreshes, continued } of now === undefined
+      ? this.#earlier
+      : [...this.#earlier, now]) {
+      rates.repairs += repairs;
+      rates.refreshes += refreshes;
+      rates.continued += continued;
+    }
   }
 
   /** Sends a request over a connection of a caller. Returns what gives it up. */
@@ -165,7 +190,7 @@ export class GatewayNode {
 
   async #resolve(owner: Incarnation, request: ResolveRequest) {
     const { oracle } = this.#ports;
-    const granted = oracle.asked(this.#options.presenter, authorityOf(request));
+    const granted = oracle.gateways.asked(this.#options.presenter, authorityOf(request));
     const from = { host: this.host, owner };
     const answer = await this.#options
       .control()

@@ -193,6 +193,10 @@ export class Life {
         else rates.failed("broken off");
         return;
       }
+      if (outcome.status === 502 && this.#ports.oracle.runningOf(operation.sandboxId).size === 0) {
+        rates.notRunning += 1;
+        return;
+      }
       const mayRetry = outcome.status === 503 || outcome.status === 429;
       if (!mayRetry) {
         rates.failed(outcome.broken ? "no answer" : String(outcome.status));

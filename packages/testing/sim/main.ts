@@ -1,25 +1,150 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
+// The simulation's own process: `./space sim` starts it. See README.md in this folder.
+
+import { spawn } from "node:child_process";
+import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
 import { prepareLoading } from "./loader.ts";
-import { mutants } from "./mutants.ts";
+import { type Mutant, mutants } from "./mutants.ts";
+import { runReport, tell } from "./run-report.ts";
+import { mergeShards, type ShardReport } from "./shard-report.ts";
 
-const { values } = parseArgs({
-  options: {
-    seed: { type: "string", default: "1" },
-    executions: { type: "string", default: "1000" },
-    world: { type: "string" },
-    mutant: { type: "string" },
-    trace: { type: "boolean", default: false },
-  },
-});
-const mutant = values.mutant === undefined ? undefined : mutants.find(({ name }) => name === values.mutant);
-prepareLoading(mutant);
-const { runShard } = await import("./shard.ts");
-runShard({
-  seed: values.seed,
-  executions: Number(values.executions),
-  world: values.world,
-  trace: values.trace,
-});
+const options = {
+  seed: { type: "string", default: "1" },
+  executions: { type: "string", default: "20000" },
+  shards: { type: "string" },
+  json: { type: "boolean", default: false },
+  world: { type: "string" },
+  trace: { type: "boolean", default: false },
+  mutants: { type: "boolean", default: false },
+  mutant: { type: "string" },
+  model: { type: "boolean", default: false },
+  /** For the processes that this one starts: which of how many. */
+  shard: { type: "string" },
+} as const;
+
+/** Executions within which a mutant must be caught. */
+const mutantExecutions = 12_000;
+
+type Values = ReturnType<typeof parseArgs<{ options: typeof options }>>["values"];
+
+/** Works on worlds in this very process, and writes its report to whoever listens. */
+async function shard(values: Values): Promise<void> {
+  const { mutant: name, world, trace, seed, executions } = values;
+  const mutant = name === undefined ? undefined : mutants.find((candidate) => candidate.name === name);
+  if (name !== undefined && mutant === undefined) throw new TypeError(`there is no mutant ${name}`);
+  prepareLoading(mutant);
+  const { runShard } = await import("./shard.ts");
+  const [index = 0, of = 1] = (values.shard ?? "0/1").split("/").map(Number);
+  runShard({ seed, executions: Number(executions), index, of, world, trace }, (report) => {
+    process.stdout.write(`${JSON.stringify(report)}\n`, () => process.exit(0));
+  });
+}
+
+/** One shard in a process of its own. */
+function start(args: readonly string[]): Promise<ShardReport> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, [import.meta.filename, ...args], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    const output: Buffer[] = [];
+    child.stdout.on("data", (chunk: Buffer) => output.push(chunk));
+    child.once("error", reject);
+    child.once("close", (code) => {
+      const lines = Buffer.concat(output).toString("utf8").trimEnd().split("\n");
+      const last = lines.pop() ?? "";
+      for (const line of lines) process.stdout.write(`${line}\n`);
+      if (code === 0) resolve(JSON.parse(last));
+      else reject(new TypeError(`a process of the simulation ended with ${code}`));
+    });
+  });
+}
+
+async function run(values: Values): Promise<number> {
+  const { seed, world, trace, json } = values;
+  const shards = world === undefined ? Number(values.shards ?? Math.min(4, availableParallelism())) : 1;
+  const each = Math.ceil(Number(values.executions) / shards);
+  const startedMs = performance.now();
+  const reports = await Promise.all(
+    Array.from({ length: shards }, (_none, index) =>
+      start([
+        ...["--shard", `${index}/${shards}`, "--seed", seed, "--executions", String(each)],
+        ...(world === undefined ? [] : ["--world", world]),
+        ...(trace ? ["--trace"] : []),
+      ]),
+    ),
+  );
+  const seconds = (performance.now() - startedMs) / 1000;
+  const report = runReport({ seed, shards, seconds }, mergeShards(reports));
+  process.stdout.write(json ? `${JSON.stringify(report, undefined, 1)}\n` : tell(report));
+  return report.violations === 0 ? 0 : 1;
+}
+
+interface Caught {
+  readonly name: string;
+  readonly fault: string;
+  readonly by: string | null;
+  readonly afterExecutions: number;
+  readonly world: string | null;
+}
+
+async function hunt(mutant: Mutant, seed: string): Promise<Caught> {
+  const report = await start([
+    "--shard",
+    "0/1",
+    "--seed",
+    seed,
+    "--executions",
+    String(mutantExecutions),
+    "--mutant",
+    mutant.name,
+  ]);
+  const [first] = report.violations;
+  const { name, fault } = mutant;
+  return {
+    name,
+    fault,
+    by: first?.statement ?? null,
+    afterExecutions: report.executions,
+    world: first?.world ?? null,
+  };
+}
+
+/** Every mutant must be caught, and what is not broken must pass. */
+async function runMutants({ seed, json, shards = "2" }: Values): Promise<number> {
+  const waiting = [...mutants];
+  const caught: Caught[] = [];
+  const lane = async (): Promise<void> => {
+    for (let mutant = waiting.shift(); mutant !== undefined; mutant = waiting.shift()) {
+      const one = await hunt(mutant, seed);
+      caught.push(one);
+      const how =
+        one.by === null
+          ? "NOT CAUGHT"
+          : `caught by "${one.by}" in world ${one.world}, within ${one.afterExecutions} executions`;
+      if (!json) process.stdout.write(`${one.name.padEnd(24)}${how}\n`);
+    }
+  };
+  await Promise.all(Array.from({ length: Number(shards) }, lane));
+  const budget = Math.max(...caught.map(({ afterExecutions }) => afterExecutions));
+  const control = await start(["--shard", "0/1", "--seed", seed, "--executions", String(budget)]);
+  const missed = caught.filter(({ by }) => by === null).length;
+  const summary = {
+    mutants: caught.length,
+    missed,
+    control: { executions: control.executions, violations: control.violations },
+    caught,
+  };
+  if (json) process.stdout.write(`${JSON.stringify(summary, undefined, 1)}\n`);
+  else
+    process.stdout.write(
+      `${caught.length} mutants, ${missed} not caught; unbroken: ${control.executions} executions, ${control.violations.length} violations\n`,
+    );
+  return missed === 0 && control.violations.length === 0 ? 0 : 1;
+}
+
+const { values } = parseArgs({ options, strict: true });
+if (values.shard !== undefined) await shard(values);
+else process.exitCode = await (values.mutants ? runMutants(values) : run(values));

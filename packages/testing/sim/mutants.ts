@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-/** One edit of the product's text. */
+/** One edit of a file's text. */
 export interface Edit {
   /** Below `packages/`. */
   readonly file: string;
@@ -12,32 +12,369 @@ export interface Edit {
 
 /** A product with one deliberate fault, that a simulation must notice. */
 export interface Mutant {
+  /** One word or a few, for the command line. */
   readonly name: string;
+  /** What it does wrong. */
+  readonly fault: string;
   readonly edits: readonly Edit[];
 }
 
 const admit = "capability/src/admit.ts";
 const identity = "model/src/identity.ts";
+const cache = "gateway/src/route-cache.ts";
+const operation = "gateway/src/operation.ts";
+const entry = "gateway/src/cached-entry.ts";
+const install = "worker/src/sbx-manager/install.ts";
+const parts = "worker/src/sbx-manager/parts.ts";
+const pause = "worker/src/sbx-manager/pause.ts";
+const rows = "testing/src/memory-sandbox-rows.ts";
 
+/** Left out: nothing takes its place. */
+const nothing = "";
+
+/** Every mutant is the whole product with these few characters changed, as the simulation loads it. */
 export const mutants: readonly Mutant[] = [
   {
-    name: "the comparator ignores the generation",
+    name: "generation-ignored",
+    fault: "R-13: the comparator takes any generation and activation of the sandbox for the installed one",
     edits: [
       {
         file: admit,
         find: "const compared = compareIdentity(identity, record.identity);",
         replace:
-          "const compared = compareIdentity({ ...identity, generation: record.identity.generation, activation: record.identity.activation }, record.identity);",
+          "const compared = compareIdentity({ ...record.identity, sandboxId: identity.sandboxId, placement: identity.placement }, record.identity);",
       },
     ],
   },
   {
-    name: "the comparator ignores the placement",
+    name: "placement-ignored",
+    fault: "R-2, R-13: the comparator ignores worker, substrate and pod",
     edits: [
       {
         file: identity,
         find: 'if (!samePlacement(claimed.placement, installed.placement)) return "other-placement";',
-        replace: "",
+        replace: nothing,
+      },
+    ],
+  },
+  {
+    name: "activation-ignored",
+    fault: "R-3, R-13: the comparator ignores which runtime process it is",
+    edits: [
+      {
+        file: identity,
+        find: 'if (claimed.activation.id !== installed.activation.id) return "other-activation";',
+        replace: nothing,
+      },
+    ],
+  },
+  {
+    name: "own-target",
+    fault: "R-13: the record is found by the capability's own sandbox instead of the request's target",
+    edits: [
+      {
+        file: "worker/src/node-api/gateway-link.ts",
+        find: "const operation = this.#read(head);",
+        replace:
+          'const read = this.#read(head); const operation = read && { ...read, sandbox: JSON.parse(Buffer.from(read.capability.split(".")[1] ?? "", "base64url").toString()).sbx.sandboxId };',
+      },
+    ],
+  },
+  {
+    name: "expiry-without-limit",
+    fault: "R-9: a capability never expires",
+    edits: [
+      {
+        file: admit,
+        find: 'return isValid ? undefined : deny("expired");',
+        replace: "return undefined;",
+      },
+    ],
+  },
+  {
+    name: "any-lifetime",
+    fault: "R-9: a lifetime above 120 s is accepted",
+    edits: [{ file: admit, find: " || lifetimeSeconds > capabilityLifetimeSeconds", replace: nothing }],
+  },
+  {
+    name: "any-presenter",
+    fault: "R-7: whoever presents a capability is believed to be its presenter",
+    edits: [
+      {
+        file: admit,
+        find: 'claims.presenter === presenter ? undefined : deny("presenter");',
+        replace: "claims.presenter === presenter ? undefined : undefined;",
+      },
+    ],
+  },
+  {
+    name: "any-scope",
+    fault: "R-8: every scope allows everything",
+    edits: [
+      {
+        file: admit,
+        find: 'return scope !== undefined && access.scopes.includes(scope) ? undefined : deny("scope");',
+        replace: "return undefined;",
+      },
+    ],
+  },
+  {
+    name: "revoked-key-accepted",
+    fault: "R-10, R-11: a verifier goes on with the keys that it had",
+    edits: [
+      {
+        file: "capability/src/trusted-keys.ts",
+        find: "this.#verifier.replaceKeys(ring); // R-11: empties the memory",
+        replace:
+          "if (ring.version === 1) this.#verifier.replaceKeys(ring); else { const old = before; this.#verifier.replaceKeys({ ...ring, find: (kid: string) => ring.find(kid) ?? old?.find(kid) } as typeof ring); }",
+      },
+      {
+        file: "capability/src/trusted-keys.ts",
+        find: "this.#ring = ring;",
+        replace: "const before = this.#ring; this.#ring = ring;",
+      },
+    ],
+  },
+  {
+    name: "signature-not-checked",
+    fault: "R-6: a signature of the right length is good",
+    edits: [
+      {
+        file: "capability/src/jws.ts",
+        find: 'if (!verify(null, Buffer.from(parts.signed, "latin1"), key, parts.signature)) return signatureRefused;',
+        replace: "if (parts.signature.length !== 64) return signatureRefused;",
+      },
+    ],
+  },
+  {
+    name: "caller-not-in-key",
+    fault: "R-23: entries are kept by sandbox and access alone",
+    edits: [
+      {
+        file: "gateway/src/sandbox-request.ts",
+        find: "\\n$" + "{cacheText}",
+        replace: "\\n$" + "{cacheText.slice(0, 1)}",
+      },
+    ],
+  },
+  {
+    name: "use-extends",
+    fault: "R-23: using an entry extends it",
+    edits: [
+      {
+        file: cache,
+        find: "if (nowMs >= slot.cached.usableUntilMs || !this.isCurrent(slot.cached)) {",
+        replace: "if (!this.isCurrent(slot.cached)) {",
+      },
+      {
+        file: cache,
+        find: "if (nowMs >= slot.refreshAtMs) this.#refresh(question, slot);",
+        replace: "slot.refreshAtMs = nowMs + 45_000;",
+      },
+    ],
+  },
+  {
+    name: "repair-extends",
+    fault: "R-25: a repaired entry gets a new authorisation",
+    edits: [
+      {
+        file: entry,
+        find: "const authorisedUntilMs = Math.min(began.monotonicMs + grantedMs, notAfterMs);",
+        replace: "const authorisedUntilMs = Math.max(began.monotonicMs + grantedMs, 0 * notAfterMs || 0);",
+      },
+    ],
+  },
+  {
+    name: "stale-look-up",
+    fault: "R-24: a look-up that began before the rejection is taken for its repair",
+    edits: [
+      {
+        file: cache,
+        find: "if (running?.rejected === rejected.digest) return running.outcome;",
+        replace: "if (running !== undefined) return running.outcome;",
+      },
+    ],
+  },
+  {
+    name: "endless-repair",
+    fault: "R-26: repairs again and again",
+    edits: [
+      {
+        file: operation,
+        find: "if (this.#repaired || rejected === undefined) return this.#later();",
+        replace: "if (rejected === undefined) return this.#later();",
+      },
+      {
+        file: operation,
+        find: "if (cached.digest === rejected.digest) return this.#later();",
+        replace: nothing,
+      },
+    ],
+  },
+  {
+    name: "repair-after-deny",
+    fault: "R-24: a denied request is repaired as well",
+    edits: [
+      {
+        file: operation,
+        find: 'cache.removeIfStill(question, this.#attempt.cached);\n    }\n    this.#refuse({ kind: "denied" });',
+        replace: "cache.removeIfStill(question, this.#attempt.cached);\n    }\n    this.refreshRoute();",
+      },
+    ],
+  },
+  {
+    name: "effect-retried",
+    fault: "R-28: a write whose answer did not come is sent again",
+    edits: [
+      {
+        file: "wire/src/transport-rules.ts",
+        find: 'write: { unanswered: "tell"',
+        replace: 'write: { unanswered: "again"',
+      },
+    ],
+  },
+  {
+    name: "epoch-not-cut",
+    fault: "R-21: streams go on when their epoch ends",
+    edits: [
+      { file: parts, find: "const cut = parts.streams.cut(sandboxId, reason);", replace: "const cut = 0;" },
+      {
+        file: "worker/src/sbx-manager/open-streams.ts",
+        find: 'return record !== undefined && record.epoch === this.#epoch && record.state === "installed";',
+        replace: "return record !== undefined;",
+      },
+    ],
+  },
+  {
+    name: "pause-keeps-epoch",
+    fault: "R-21: the start of a pause cuts the streams and does not advance the epoch",
+    edits: [
+      {
+        file: pause,
+        find: "const cutCount = endEpoch(parts, record); // R-21",
+        replace: 'const cutCount = cutStreams(parts, record.identity.sandboxId, "epoch-ended");',
+      },
+      {
+        file: pause,
+        find: "import { endEpoch, loseExecution",
+        replace: "import { cutStreams, endEpoch, loseExecution",
+      },
+    ],
+  },
+  {
+    name: "admits-while-pausing",
+    fault: "lifecycle: operations are let in after a pause has begun",
+    edits: [
+      {
+        file: "worker/src/sbx-manager/executions.ts",
+        find: 'return activation.phase === "running" ? undefined : "pausing";',
+        replace: "return undefined;",
+      },
+    ],
+  },
+  {
+    name: "older-replaces-newer",
+    fault: "R-12: an older certificate becomes the record again",
+    edits: [
+      {
+        file: install,
+        find: 'if (identity.generation < held.generation) throw outOfOrder("record/stale", record, certificate);',
+        replace: 'if (identity.generation < held.generation) return "next-generation";',
+      },
+      {
+        file: install,
+        find: 'throw refused("no such activation runs here");',
+        replace:
+          "return { ...parts.executions.all()[0], identity, publicKey, restoredFrom } as ActivationRecord;",
+      },
+      {
+        file: "testing/src/memory-worker-store.ts",
+        find: 'if (now.generation < old.generation) throw broken("r12_order_only_grows");',
+        replace: nothing,
+      },
+    ],
+  },
+  {
+    name: "retires-another",
+    fault: "R-12: a retirement ends whatever is installed of the sandbox",
+    edits: [
+      {
+        file: "worker/src/sbx-manager/retire.ts",
+        find: "if (record !== undefined && isSame(record.identity, identity)) {",
+        replace: "if (record !== undefined) {",
+      },
+    ],
+  },
+  {
+    name: "not-synced",
+    fault: "R-12: a record is acknowledged before it is on the disk",
+    edits: [{ file: "testing/sim/sim-disk.ts", find: "this.#disk.sync();", replace: "void this.#disk;" }],
+  },
+  {
+    name: "install-not-awaited",
+    fault: "R-12: a sandbox is published before its worker has installed it",
+    edits: [
+      {
+        file: "control-plane/src/bring-up.ts",
+        find: "await worker.control.install(certificate.token);",
+        replace: nothing,
+      },
+    ],
+  },
+  {
+    name: "older-snapshot",
+    fault: "R-5: a resume takes the snapshot before the newest",
+    edits: [
+      {
+        file: "control-plane/src/restore-point.ts",
+        find: "const stored = snapshot && (await parts.sandboxes.manifest(sandboxId, snapshot.digest));",
+        replace:
+          'const newest = snapshot && (await parts.sandboxes.manifest(sandboxId, snapshot.digest)); const text = (token: string) => JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString()); const previous = newest && text(text(newest.countersigned).manifest).previousManifest; const stored = previous ? await parts.sandboxes.manifest(sandboxId, previous) : newest;',
+      },
+      {
+        file: "control-plane/src/restore-point.ts",
+        find: 'if (digest !== snapshot.digest) throw refused("digest");',
+        replace: nothing,
+      },
+    ],
+  },
+  {
+    name: "snapshot-of-running",
+    fault: "statement 7: the snapshot is made before the guest is frozen",
+    edits: [
+      {
+        file: "testing/sim/sim-machine.ts",
+        find: 'if (process?.state !== "frozen") throw new SpaceError("substrate/failed", { step: "snapshot" });',
+        replace: 'if (process === undefined) throw new SpaceError("substrate/failed", { step: "snapshot" });',
+      },
+      {
+        file: pause,
+        find: 'if (!(await parts.substrate.freeze(startedAs))) throw lost(parts, parts.executions.live(id), "freeze");',
+        replace: nothing,
+      },
+    ],
+  },
+  {
+    name: "commit-unconditional",
+    fault: "R-16: a manifest is committed whatever has become of the pause",
+    edits: [
+      {
+        file: rows,
+        find: "if (record.revision !== on.revision || !from[change.kind].includes(record.state)) return false;",
+        replace:
+          'if (change.kind === "commit-pause") return record.state !== "killed" && record.state !== "killing" && record.claim === null || record.revision === on.revision && record.state === "pausing"; if (record.revision !== on.revision || !from[change.kind].includes(record.state)) return false;',
+      },
+    ],
+  },
+  {
+    name: "delete-does-not-win",
+    fault: "statement 6: a start that finishes late is published over a delete",
+    edits: [
+      {
+        file: rows,
+        find: "if (record.revision !== on.revision || !from[change.kind].includes(record.state)) return false;",
+        replace:
+          'if (change.kind === "publish" && record.state.startsWith("kill")) return true; if (record.revision !== on.revision || !from[change.kind].includes(record.state)) return false;',
       },
     ],
   },

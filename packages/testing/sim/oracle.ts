@@ -3,26 +3,19 @@
 
 import type { RuntimeRecord, SandboxId, SandboxRecord } from "@space/model";
 import type { EventLoop } from "./event-loop.ts";
-import { epochMs } from "./sim-clock.ts";
+import { GatewayOracle } from "./oracle-gateways.ts";
+import { ReceiverOracle } from "./oracle-receivers.ts";
 import type { SimProcess } from "./sim-machine.ts";
-import {
-  type ReadCapability,
-  readBundle,
-  readCapability,
-  type Statement,
-  type Violation,
-} from "./statements.ts";
-import type { Grant, Presentation, TrueExecution, TrueOperation, TrueSandbox } from "./truth.ts";
+import type { Statement, Violation } from "./statements.ts";
+import type { Presentation, TrueExecution, TrueOperation, TrueSandbox } from "./truth.ts";
 
 /** R-15: capability life at the worst clocks, and what is on its way. */
 const capabilityWorstMs = 150_000;
 const onTheWayMs = 5_000;
 /** R-25 */
 const authorisationMs = 60_000;
-/** R-21: how long bytes may go on after the end of an epoch. */
-const epochEndMs = 100;
-/** A bundle that a receiver takes so long after it was signed came slowly, whatever the clocks say. */
-const slowKeysMs = 25_000;
+/** Whether an incarnation that was never published counts as acting, too. */
+const strictly = false;
 /** Most violations that one world keeps. */
 const violationLimit = 20;
 
@@ -33,25 +26,24 @@ const violationLimit = 20;
 export class Oracle {
   readonly violations: Violation[] = [];
   readonly operations = new Map<number, TrueOperation>();
+  readonly gateways: GatewayOracle;
+  readonly receivers: ReceiverOracle;
   readonly #loop: EventLoop;
   readonly #executions = new Map<string, TrueExecution>();
   readonly #sandboxes = new Map<SandboxId, TrueSandbox>();
-  readonly #capabilities = new Map<string, { readonly read: ReadCapability; readonly issuedMs: number }>();
-  readonly #grants = new Map<string, Grant>();
   /** Epochs of runtime processes: how often each was frozen, and when last. */
   readonly #freezes = new Map<number, { count: number; atMs: number }>();
   readonly #streams = new Map<number, { readonly process: SimProcess; readonly freezes: number }>();
-  readonly #epochEnds = new Map<string, number>();
-  readonly #revoked = new Map<string, number>();
-  readonly #kids = new Map<string, ReadonlySet<string>>();
-  #repair: { readonly key: string; readonly step: number } | undefined;
   executionsBegun = 0;
-  /** Told when a bundle took long to reach a receiver. */
-  onSlowKeys: () => void = () => undefined;
+  /** What is on a worker's disk. */
+  recordOf: (host: string, sandboxId: SandboxId) => RuntimeRecord | undefined = () => undefined;
   onViolation: (violation: Violation) => void = () => undefined;
 
   constructor(loop: EventLoop) {
     this.#loop = loop;
+    const violate = (statement: Statement, problem: string): void => this.violate(statement, problem);
+    this.gateways = new GatewayOracle(loop, violate);
+    this.receivers = new ReceiverOracle(loop, violate);
   }
 
   violate(statement: Statement, problem: string): void {
@@ -68,6 +60,8 @@ export class Oracle {
     const sandbox = this.#sandbox(sandboxId);
     sandbox.state = state;
     if (before === undefined || after.generation !== before.generation) this.#claimed(after);
+    sandbox.current = execution.identity.activation.id;
+    if (state === "running" && before?.state !== "pausing") this.#published(after);
     const wasDead = before?.state === "killing" || before?.state === "killed";
     if (wasDead && state !== "killing" && state !== "killed")
       this.violate("6: a delete wins", `${sandboxId} went from ${before.state} to ${state}`);
@@ -78,32 +72,18 @@ export class Oracle {
       else sandbox.committed = files;
       this.#keepsWrites(sandboxId, sandbox, files ?? "", "committed snapshot");
     }
+    if (state === "killed" || state === "failed") this.receivers.retirementOrdered(execution.identity);
     // What ran is gone and says so: writes since the snapshot are lost, and were reported as lost.
     if (state !== "lost") return;
     sandbox.acknowledged = new Set(numbersOf(sandbox.committed ?? ""));
     for (const { uid } of sandbox.processes) sandbox.lost.add(uid);
   }
 
-  recordChanged(host: string, before: RuntimeRecord | undefined, after: RuntimeRecord): void {
-    if (before === undefined) return;
-    const [old, now] = [before.identity, after.identity];
-    const isLower =
-      now.generation < old.generation ||
-      (now.generation === old.generation && now.activation.attempt < old.activation.attempt);
-    const isConflict = now.generation === old.generation && now.activation.id !== old.activation.id;
-    if (isLower || isConflict)
-      this.violate(
-        "1: no effect across executions",
-        `R-12 ${host}: a record went back from ${old.generation} to ${now.generation}`,
-      );
-    if (before.epoch !== after.epoch)
-      this.#epochEnds.set(`${host} ${now.sandboxId} ${before.epoch}`, this.#loop.nowMs);
-  }
-
   started(process: SimProcess, fromSnapshot: boolean): void {
     const sandbox = this.#sandbox(process.sandboxId);
     sandbox.processes.push(process);
-    if (fromSnapshot) {
+    // What an order of long ago starts is nobody's newest: it must only not act (statement 2).
+    if (fromSnapshot && sandbox.current === process.activation) {
       if (process.files !== sandbox.committed)
         this.violate(
           "5: newest intact snapshot",
@@ -119,10 +99,15 @@ export class Oracle {
     if (process.state === "running") running.add(process);
     else running.delete(process);
     if (process.state === "frozen") {
+      this.receivers.frozen(process, this.recordOf(process.host, process.sandboxId));
       const count = this.#freezes.get(process.uid)?.count ?? 0;
       this.#freezes.set(process.uid, { count: count + 1, atMs: this.#loop.nowMs });
     }
-    if (running.size > 1) {
+    // R-16 holds back a successor until what was only begun elsewhere has ended too.
+    const acting = [...running].filter(
+      ({ activation }) => strictly || this.#executions.get(activation)?.isPublished,
+    );
+    if (acting.length > 1) {
       const where = [...running].map(
         ({ uid, host, activation }) =>
           `${uid} on ${host} (generation ${this.#executions.get(activation)?.generation})`,
@@ -133,63 +118,6 @@ export class Oracle {
 
   snapshotted(process: SimProcess): void {
     this.#sandbox(process.sandboxId).snapshots.set(process.activation, process.files);
-  }
-
-  /** A look-up was sent. Returns what to call with a granted entry. */
-  asked(gateway: string, authority: string): (capability: string) => void {
-    const beganMs = this.#loop.nowMs;
-    const key = `${gateway} ${authority}`;
-    const isRepair = this.#repair?.key === key && this.#repair.step === this.#loop.steps;
-    const before = this.#grants.get(key);
-    const limitMs =
-      isRepair && before !== undefined && before.untilMs > beganMs
-        ? before.untilMs
-        : Number.POSITIVE_INFINITY;
-    return (capability) => {
-      if (!this.#capabilities.has(capability))
-        this.#capabilities.set(capability, { read: readCapability(capability), issuedMs: this.#loop.nowMs });
-      const untilMs = Math.min(beganMs + authorisationMs, limitMs);
-      if (untilMs > (this.#grants.get(key)?.untilMs ?? 0)) this.#grants.set(key, { untilMs });
-    };
-  }
-
-  /** A recognised rejection reached a gateway, for this authority: a look-up in this very turn is a repair. */
-  rejected(gateway: string, authority: string): void {
-    this.#repair = { key: `${gateway} ${authority}`, step: this.#loop.steps };
-  }
-
-  /** An operation's head leaves a gateway. */
-  presented(
-    { gateway, host, path }: { readonly gateway: string; readonly host: string; readonly path: string },
-    number: number,
-    token: string,
-  ): Presentation | undefined {
-    const operation = this.operations.get(number);
-    if (operation === undefined) return undefined;
-    const known = this.#capabilities.get(token);
-    if (known === undefined) {
-      this.violate("R-10: keys", `operation ${number}: a capability that was never issued to this gateway`);
-      return undefined;
-    }
-    const { nowMs } = this.#loop;
-    const grant = this.#grants.get(`${gateway} ${operation.authorityFor(path)}`);
-    if (grant === undefined || nowMs > grant.untilMs + onTheWayMs)
-      this.violate(
-        "R-25: authorisation ends",
-        `operation ${number} was presented ${nowMs - (grant?.untilMs ?? 0)} ms after its caller's authorisation had ended`,
-      );
-    const presentation = {
-      operation,
-      capability: known.read,
-      presenter: gateway,
-      sentMs: nowMs,
-      issuedMs: known.issuedMs,
-      host,
-      path,
-      epoch: undefined,
-    };
-    operation.presented.push(presentation);
-    return presentation;
   }
 
   /** An operation has its effect, or reads, in a guest. */
@@ -217,6 +145,14 @@ export class Oracle {
   /** What must hold of everything that reaches a guest. */
   #admitted(number: number, process: SimProcess): TrueOperation | undefined {
     const operation = this.operations.get(number);
+    if (operation?.forbidden !== undefined) {
+      const { statement, what } = operation.forbidden;
+      this.violate(
+        statement,
+        `a presentation that is wrong in one respect reached ${process.sandboxId}: ${what}`,
+      );
+      return undefined;
+    }
     const presentation = operation?.presented.findLast(
       ({ host, epoch }) => host === process.host && epoch !== undefined,
     );
@@ -228,6 +164,7 @@ export class Oracle {
       return undefined;
     }
     this.#belongs(presentation, process);
+    this.receivers.used(process, presentation.epoch ?? 0n);
     this.#mayAct(presentation, process);
     this.#streams.set(number, { process, freezes: this.#freezes.get(process.uid)?.count ?? 0 });
     return operation;
@@ -236,6 +173,8 @@ export class Oracle {
   #mayAct({ operation, capability, issuedMs, sentMs, presenter }: Presentation, process: SimProcess): void {
     const { number } = operation;
     const { nowMs } = this.#loop;
+    if ((operation.denials ?? 0) > 0)
+      this.violate("4: repair admits nobody", `operation ${number} was denied, and let in all the same`);
     if (!operation.isEntitled)
       this.violate(
         "4: repair admits nobody",
@@ -247,7 +186,7 @@ export class Oracle {
       this.violate("R-25: authorisation ends", `operation ${number} acted after its credential's end`);
     if (capability.presenter !== presenter)
       this.violate("R-7: presenter", `operation ${number} came from ${presenter} with another's capability`);
-    const revokedMs = this.#revoked.get(`${process.host} ${capability.kid}`);
+    const revokedMs = this.receivers.revokedMs(process.host, capability.kid);
     if (revokedMs !== undefined && nowMs > revokedMs + onTheWayMs)
       this.violate(
         "R-10: keys",
@@ -270,18 +209,6 @@ export class Oracle {
       );
   }
 
-  /** Bytes of a presented operation leave the worker, either way, under the record that it has now. */
-  forwarded(presentation: Presentation, record: RuntimeRecord | undefined): void {
-    const { epoch, host, operation } = presentation;
-    if (epoch === undefined || record?.epoch === epoch) return;
-    const endedMs = this.#epochEnds.get(`${host} ${operation.sandboxId} ${epoch}`);
-    if (endedMs === undefined || this.#loop.nowMs > endedMs + epochEndMs)
-      this.violate(
-        "3: no byte after the epoch",
-        `${host} forwarded bytes of operation ${operation.number} after epoch ${epoch}`,
-      );
-  }
-
   /** A caller has an answer, in which this process spoke. */
   answered(operation: TrueOperation, uid: number): void {
     if (!operation.reached.includes(uid))
@@ -293,19 +220,6 @@ export class Oracle {
     if (operation.isEffect && !sandbox.lost.has(uid)) sandbox.acknowledged.add(operation.number);
   }
 
-  /** R-10: a receiver has made this bundle durable: what it leaves out is revoked there from now on. */
-  bundleTaken(host: string, token: string): void {
-    const { keys, iat } = readBundle(token);
-    const { nowMs } = this.#loop;
-    const known = this.#kids.get(host) ?? new Set();
-    for (const kid of known) {
-      const name = `${host} ${kid}`;
-      if (!keys.includes(kid) && !this.#revoked.has(name)) this.#revoked.set(name, nowMs);
-    }
-    this.#kids.set(host, new Set([...known, ...keys]));
-    if (epochMs + nowMs - iat * 1000 > slowKeysMs) this.onSlowKeys();
-  }
-
   runningOf(sandboxId: SandboxId): ReadonlySet<SimProcess> {
     return this.#sandbox(sandboxId).running;
   }
@@ -313,6 +227,13 @@ export class Oracle {
   forget(number: number): void {
     this.operations.delete(number);
     this.#streams.delete(number);
+  }
+
+  #published({ execution }: SandboxRecord): void {
+    const truth = this.#executions.get(execution.identity.activation.id);
+    if (truth === undefined || truth.isPublished) return;
+    truth.isPublished = true;
+    this.receivers.acknowledged(truth.workerId, execution.identity, false);
   }
 
   #claimed({ sandboxId, execution }: SandboxRecord): void {
@@ -323,6 +244,7 @@ export class Oracle {
       generation: generation.toString(),
       workerId: placement.workerId,
       podUid: placement.podUid,
+      isPublished: false,
     });
   }
 
@@ -362,6 +284,7 @@ export class Oracle {
       snapshots: new Map(),
       acknowledged: new Set(),
       processes: [],
+      current: undefined,
       lost: new Set(),
       state: "creating",
     };

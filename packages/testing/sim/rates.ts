@@ -29,7 +29,11 @@ export class Rates {
   servedAfterRetry = 0;
   streams = 0;
   droppedStreams = 0;
+  notRunning = 0;
   repairs = 0;
+  refreshes = 0;
+  continued = 0;
+  probes = 0;
   readonly failures = new Map<string, number>();
   readonly apiFailures = new Map<string, number>();
 

@@ -29,6 +29,11 @@ export function checkSettled({
     if (state === "running") {
       const [one] = running;
       const { id } = execution.identity.activation;
+      const { workerId } = execution.identity.placement;
+      const worker = workers.find((node) => node.workerId === workerId);
+      const installed = worker?.disk.contents.records.get(sandboxId);
+      if (installed?.state !== "installed" || installed.identity.activation.id !== id)
+        wrong(`${sandboxId} is running, but its worker has not installed it`);
       if (processes.length !== 1 || one?.activation !== id)
         wrong(
           `${sandboxId} is running as generation ${execution.identity.generation}, but processes are [${processes.map(({ uid, activation, state: now }) => `${uid} ${activation} ${now}`).join(", ")}]`,

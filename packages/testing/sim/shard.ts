@@ -2,59 +2,82 @@
 // Copyright 2026 The SPACE authors
 
 import { Crashed } from "./event-loop.ts";
-import { stackOf, World } from "./world.ts";
-
-let current: World | undefined;
+import { addShard, emptyShard, type ShardReport } from "./shard-report.ts";
+import { stackOf, World, type WorldReport } from "./world.ts";
 
 export interface ShardOptions {
   readonly seed: string;
+  /** Executions after which it begins no further world. */
   readonly executions: number;
+  /** Which worlds it runs: every `of`-th, from `index` on. */
+  readonly index: number;
+  readonly of: number;
+  /** Only this world, named as in a report. */
   readonly world: string | undefined;
   readonly trace: boolean;
 }
 
-const executionsPerWorld = 150;
+const executionsPerWorld = 250;
+/** One world in so many uses real Ed25519: at least one execution in a hundred. */
+const realKeysEvery = 40;
+/** A world that comes to nothing is a fault of the simulation, not a reason to go on for ever. */
+const emptyWorldsLimit = 3;
+const violationsLimit = 10;
 
-export function runShard({ seed, executions, world: only, trace }: ShardOptions): void {
+let current: World | undefined;
+
+/** Runs worlds, one after the other, in this process, whose `setImmediate` is theirs from now on. */
+export function runShard(options: ShardOptions, done: (report: ShardReport) => void): void {
+  const realSetImmediate = takeOver();
+  const report = emptyShard();
+  const startedAt = process.cpuUsage();
+  let number = options.index;
+  let empty = 0;
+  const next = (): void => {
+    const name = options.world ?? `${options.seed}/${number}`;
+    const realKeys = Number(name.slice(name.lastIndexOf("/") + 1)) % realKeysEvery === 0;
+    const result = runWorld(name, realKeys, options.trace);
+    addShard(report, name, realKeys, result);
+    number += options.of;
+    empty = result.executions === 0 ? empty + 1 : 0;
+    const isOver =
+      options.world !== undefined ||
+      report.executions >= options.executions ||
+      empty >= emptyWorldsLimit ||
+      report.violations.length >= violationsLimit;
+    if (!isOver) {
+      realSetImmediate(next);
+      return;
+    }
+    const { user, system } = process.cpuUsage(startedAt);
+    report.cpuMs = (user + system) / 1000;
+    done(report);
+  };
+  realSetImmediate(next);
+}
+
+function runWorld(seed: string, realKeys: boolean, trace: boolean): WorldReport {
+  current = new World({
+    seed,
+    executions: executionsPerWorld,
+    realKeys,
+    ...(trace ? { trace: (line: string) => void process.stdout.write(`${line}\n`) } : {}),
+  });
+  return current.run();
+}
+
+/** What the product does outside promises happens in the world's time, and what it lets fall is the world's to judge. */
+function takeOver(): typeof setImmediate {
   const realSetImmediate = globalThis.setImmediate;
   globalThis.setImmediate = ((action: (...args: unknown[]) => void, ...args: unknown[]) => {
     const { loop } = current as World; // cast: nothing of the product runs outside a world
     loop.soon(loop.current, () => action(...args));
   }) as typeof setImmediate; // cast: nobody here cancels one
-  const isOurs = (error: unknown): boolean =>
-    error instanceof Crashed || current?.loop.current?.alive === false;
-  process.on("unhandledRejection", (error) => {
-    if (!isOurs(error))
-      current?.oracle.violate("no component fails by a bug", `unhandled: ${stackOf(error)}`);
-  });
-  process.emitWarning = (error: unknown): void => {
-    if (!isOurs(error)) current?.oracle.violate("no component fails by a bug", `warning: ${stackOf(error)}`);
+  const judge = (what: string, error: unknown): void => {
+    if (error instanceof Crashed || current?.loop.current?.alive === false) return;
+    current?.oracle.violate("no component fails by a bug", `${what}: ${stackOf(error)}`);
   };
-  let done = 0;
-  let number = 0;
-  const started = process.cpuUsage();
-  realSetImmediate(function next() {
-    const name = only ?? `${seed}/${number}`;
-    current = new World({
-      seed: name,
-      executions: executionsPerWorld,
-      realKeys: number % 50 === 0 && only === undefined,
-      ...(trace ? { trace: (line: string) => void process.stdout.write(`${line}\n`) } : {}),
-    });
-    const report = current.run();
-    done += report.executions;
-    number += 1;
-    for (const violation of report.violations)
-      process.stdout.write(
-        `${name} after ${violation.executions} executions, step ${violation.step}: ${violation.statement}: ${violation.problem}\n`,
-      );
-    if (only === undefined && done < executions) return realSetImmediate(next);
-    const cpu = process.cpuUsage(started);
-    const ms = (cpu.user + cpu.system) / 1000;
-    process.stdout.write(`${number} worlds, ${done} executions, ${(ms / done).toFixed(3)} ms each\n`);
-    process.stdout.write(
-      `${JSON.stringify(report.faults.toJson())}\n${JSON.stringify(report.rates, (_k, v) => (v instanceof Map ? Object.fromEntries(v) : v))} steps ${report.steps} virtual ${report.virtualMs}\n`,
-    );
-    process.exit(0);
-  });
+  process.on("unhandledRejection", (error) => judge("unhandled", error));
+  process.emitWarning = (error: unknown): void => judge("warning", error);
+  return realSetImmediate;
 }

@@ -15,7 +15,9 @@ export type Statement =
   | "R-10: keys"
   | "R-12: durable before acknowledged"
   | "R-22: each byte once"
+  | "R-24: only a fresh look-up repairs"
   | "R-25: authorisation ends"
+  | "R-26: one repair"
   | "R-28: never a second run"
   | "settles: every state becomes true"
   | "no component fails by a bug";

@@ -32,14 +32,21 @@ export function gatewayTaps(
           if (!isOpening(type)) return;
           const head = JSON.parse(payload.toString("utf8")) as SentHead; // cast: our own gateway wrote it
           const number = Number(headerValue(head.headers, operationHeader));
-          const presentation = oracle.presented({ gateway, host, path: head.path }, number, head.capability);
+          const operation = oracle.operations.get(number);
+          if (operation === undefined) return;
+          const presentation = oracle.gateways.presented(
+            { gateway, host, path: head.path },
+            operation,
+            head.capability,
+          );
           if (presentation !== undefined) presented.set(stream, presentation);
         }),
       arrived: (bytes) =>
         eachFrame(bytes, (type, stream, payload) => {
           const presentation = isHead(type) ? presented.get(stream) : undefined;
-          if (presentation !== undefined && payload.includes('"status":421'))
-            oracle.rejected(gateway, presentation.operation.authorityFor(presentation.path));
+          if (presentation === undefined) return;
+          if (payload.includes('"status":421')) oracle.gateways.rejected(gateway, presentation);
+          else if (payload.includes('"space-verdict","deny"')) oracle.gateways.denied(presentation);
         }),
     },
     workerEnd: {
@@ -52,7 +59,7 @@ export function gatewayTaps(
         eachFrame(bytes, (type, stream) => {
           const presentation = presented.get(stream);
           if (presentation === undefined) return;
-          if (isData(type)) oracle.forwarded(presentation, recordOf(presentation));
+          if (isData(type)) oracle.receivers.forwarded(presentation, recordOf(presentation));
           if (isOver(type)) presented.delete(stream);
         }),
     },
@@ -79,7 +86,10 @@ export function bridgeTap(oracle: Oracle, host: string, disk: SimDisk): Tap {
         const presentation = open.get(stream);
         if (presentation === undefined) return;
         if (isData(type))
-          oracle.forwarded(presentation, disk.contents.records.get(presentation.operation.sandboxId));
+          oracle.receivers.forwarded(
+            presentation,
+            disk.contents.records.get(presentation.operation.sandboxId),
+          );
         if (isOver(type)) open.delete(stream);
       }),
   };

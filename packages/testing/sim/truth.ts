@@ -3,7 +3,7 @@
 
 import type { ActivationId, SandboxId, SandboxRecord } from "@space/model";
 import type { SimProcess } from "./sim-machine.ts";
-import type { ReadCapability } from "./statements.ts";
+import type { ReadCapability, Statement } from "./statements.ts";
 
 /** One operation of a simulated caller. */
 export interface TrueOperation {
@@ -16,6 +16,10 @@ export interface TrueOperation {
   /** When the credential ends by itself. */
   readonly credentialEndsMs: number;
   readonly isEffect: boolean;
+  /** A presentation that no worker may let through: what is broken when one does. */
+  readonly forbidden?: { readonly statement: Statement; readonly what: string };
+  /** Verdicts that its gateway got for it. */
+  denials?: number;
   presented: Presentation[];
   /** Processes that it reached. */
   readonly reached: number[];
@@ -28,6 +32,8 @@ export interface Presentation {
   readonly presenter: string;
   readonly sentMs: number;
   readonly issuedMs: number;
+  /** When its capability was asked for. */
+  readonly askedMs: number;
   readonly host: string;
   readonly path: string;
   /** the epoch of the record when it arrived; set then. */
@@ -40,6 +46,8 @@ export interface TrueExecution {
   readonly generation: string;
   readonly workerId: string;
   readonly podUid: string | undefined;
+  /** Whether its certificate was ever published. */
+  isPublished: boolean;
 }
 
 export interface TrueSandbox {
@@ -53,8 +61,13 @@ export interface TrueSandbox {
   /** Processes whose execution was reported as lost, with what it wrote since the snapshot. */
   readonly lost: Set<number>;
   state: SandboxRecord["state"];
+  /** The activation that was claimed last. */
+  current: ActivationId | undefined;
 }
 
-export interface Grant {
-  readonly untilMs: number;
+export interface KnownCapability {
+  readonly read: ReadCapability;
+  readonly issuedMs: number;
+  /** When the look-up that brought it began. */
+  readonly askedMs: number;
 }

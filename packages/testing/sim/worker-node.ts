@@ -11,7 +11,7 @@ import { SimBridge } from "./sim-bridge.ts";
 import { SimClock } from "./sim-clock.ts";
 import { SimDisk, SimWorkerStore, type WriteFate } from "./sim-disk.ts";
 import { type MachineManners, SimMachine, SimSubstrate } from "./sim-machine.ts";
-import type { SimSocket } from "./sim-socket.ts";
+import type { SimSocket, Tap } from "./sim-socket.ts";
 import { bridgeTap } from "./taps.ts";
 import { type Addresses, silentAudit, type WorldPorts } from "./world-ports.ts";
 
@@ -25,6 +25,8 @@ export interface WorkerNodeOptions {
   readonly addresses: Addresses;
   readonly manners: MachineManners;
   readonly uids: () => number;
+  /** Told of every certificate and retirement that comes here. */
+  readonly onCarried: (kind: "install" | "retire", token: string) => void;
 }
 
 const redialMs = 800;
@@ -98,13 +100,29 @@ export class WorkerNode {
 
   /** The whole host loses its power. */
   powerOff(): void {
+    const { oracle } = this.#ports;
     this.#stop("host");
     this.#bridgeOwner.alive = false;
     this.#ports.network.drop(this.#bridgeOwner, "host");
     this.machine.powerOff();
     this.disk.loseUnsynced();
+    oracle.receivers.powerLost(this.workerId, (sandboxId) => this.disk.contents.records.get(sandboxId));
     this.#bridgeOwner = new Incarnation(`${this.host} bridge`);
     this.#bridge = this.#newBridge();
+  }
+
+  #carriedTap(): Tap {
+    const { onCarried } = this.#options;
+    return {
+      sent: () => undefined,
+      arrived: (bytes) => {
+        const text = bytes.toString("latin1");
+        const installed = /"certificate":"([^"]+)"/.exec(text)?.[1];
+        const retired = /"retirement":"([^"]+)"/.exec(text)?.[1];
+        if (installed !== undefined) onCarried("install", installed);
+        if (retired !== undefined) onCarried("retire", retired);
+      },
+    };
   }
 
   #newBridge(): SimBridge {
@@ -142,8 +160,8 @@ export class WorkerNode {
         this.crash();
         loop.after(random.between(100, 3000), undefined, () => this.boot());
       },
-      onBundle: (token) => oracle.bundleTaken(this.host, token),
-      onRecord: (before, after) => oracle.recordChanged(this.host, before, after),
+      onBundle: (token) => oracle.receivers.bundleTaken(this.host, token),
+      onRecord: (before, after) => oracle.receivers.recordChanged(this.host, before, after),
     });
     return createWorker(
       { workerId, capacity, rootPublicKey: root },
@@ -192,7 +210,10 @@ export class WorkerNode {
     const { loop, network } = this.#ports;
     for (;;) {
       if (control.isUp && !network.areApart(this.host, control.host)) {
-        const [near, far] = network.connect({ host: this.host, owner }, control.end());
+        const [near, far] = network.connect(
+          { host: this.host, owner, tap: this.#carriedTap() },
+          control.end(),
+        );
         loop.after(network.delayMs(), far.owner, () => control.acceptWorker(far, this.workerId));
         try {
           await worker.serveControlPlane(near.asDuplex(), this.address);

@@ -3,7 +3,7 @@
 
 import { newSigningKey } from "@space/capability";
 import type { ControlLimits } from "@space/control-plane";
-import { type ApiCaller, newWorkerId, type Random } from "@space/model";
+import { type ApiCaller, newWorkerId, type Random, type WorkerId } from "@space/model";
 import { MemoryControlTables } from "../src/memory-control-tables.ts";
 import { MemoryKeyVault, MemoryRootKey } from "../src/memory-keys.ts";
 import { MemoryObjectStore } from "../src/memory-object-store.ts";
@@ -15,6 +15,7 @@ import { GatewayNode } from "./gateway-node.ts";
 import { Life } from "./life.ts";
 import { Network, type NetworkManners } from "./network.ts";
 import { Oracle } from "./oracle.ts";
+import { Prober } from "./prober.ts";
 import { Rates } from "./rates.ts";
 import { checkSettled } from "./settled.ts";
 import type { ClockError } from "./sim-clock.ts";
@@ -65,6 +66,8 @@ export class World {
   readonly gateways: readonly GatewayNode[];
   readonly workers: readonly WorkerNode[];
   readonly addresses: Addresses = new Map();
+  readonly vault = new MemoryKeyVault();
+  readonly prober: Prober;
   readonly objects = new MemoryObjectStore();
   readonly #options: WorldOptions;
   readonly #callers = new Incarnation("callers");
@@ -94,14 +97,21 @@ export class World {
       );
       oracle.rowChanged(before, after);
     };
-    oracle.onSlowKeys = () => faults.landed("slow-keys");
+    this.tables.onOrder = (effect, isConfirmed) => {
+      if (effect.kind !== "retire") return;
+      const { identity } = effect;
+      if (isConfirmed) oracle.receivers.acknowledged(identity.placement.workerId, identity, true);
+      else oracle.receivers.retirementOrdered(identity);
+    };
+    oracle.recordOf = (host, sandboxId) => this.#workerAt(host).disk.contents.records.get(sandboxId);
+    oracle.receivers.onSlowKeys = () => faults.landed("slow-keys");
     loop.onBug = (error, owner) => {
       if (owner?.alive !== false)
         oracle.violate("no component fails by a bug", `${owner?.name}: ${stackOf(error)}`);
     };
     const root = newSigningKey();
     const rootKey = new MemoryRootKey(root);
-    const privateKeys = new MemoryKeyVault();
+    const privateKeys = this.vault;
     this.controls = [
       new ControlNode(
         { host: "cp1", tables: this.tables, rootKey, privateKeys, limits: controlLimits },
@@ -124,6 +134,16 @@ export class World {
           this.ports,
         ),
     );
+    this.prober = new Prober({
+      ...this.ports,
+      random: random.child("prober"),
+      tables: this.tables,
+      vault: this.vault,
+      workers: this.workers,
+      presenters: this.gateways.map(({ presenter }) => presenter),
+      numbers: () => this.#nextNumber(),
+      rates: this.rates,
+    });
   }
 
   /** Lets everything happen. Must be called from no promise continuation. */
@@ -133,16 +153,19 @@ export class World {
     for (const node of this.workers) node.boot();
     for (const node of this.gateways) node.start();
     const chaos = new Chaos(chaosOf(random), this, this.ports);
+    loop.after(4000, undefined, () => this.prober.start());
     const enough = (): boolean =>
       oracle.executionsBegun >= this.#options.executions || oracle.violations.length > 0;
     loop.after(3000, this.#callers, () => void this.#begin(() => !enough()));
     loop.after(4000, undefined, () => chaos.start());
     loop.run(loop.nowMs + longestMs, enough);
     chaos.stop();
+    this.prober.stop();
     const untilMs = loop.nowMs + settleMs;
     for (const node of this.controls) node.start();
     loop.run(untilMs, () => oracle.violations.length > 0);
     if (oracle.violations.length === 0) checkSettled(this);
+    for (const node of this.gateways) node.count(this.rates);
     return {
       violations: oracle.violations,
       executions: oracle.executionsBegun,
@@ -168,10 +191,7 @@ export class World {
         apiCaller,
         workerIds: this.workers.map(({ workerId }) => workerId),
         rates: this.rates,
-        numbers: () => {
-          this.#number += 1;
-          return this.#number;
-        },
+        numbers: () => this.#nextNumber(),
         goesOn,
       });
       void life.live().then(() => {
@@ -180,6 +200,11 @@ export class World {
       });
     };
     for (let at = 0; at < livesAtOnce; at += 1) this.loop.after(random.between(0, 5000), this.#callers, next);
+  }
+
+  #nextNumber(): number {
+    this.#number += 1;
+    return this.#number;
   }
 
   async #newTenant(): Promise<ApiCaller> {
@@ -198,6 +223,7 @@ export class World {
 
   #makeWorkers(root: ReturnType<typeof newSigningKey>, random: Random & SimRandom): readonly WorkerNode[] {
     let uid = 0;
+    const workerIds = Array.from({ length: 3 }, () => newWorkerId(random));
     const manners = {
       stepMs: () => random.between(0.2, random.chance(0.05) ? 800 : 10),
       fails: () => random.chance(0.002),
@@ -207,13 +233,14 @@ export class World {
         new WorkerNode(
           {
             host,
-            workerId: newWorkerId(random),
+            workerId: workerIds[at] as WorkerId, // cast: one for each host
             capacity: 40,
             root: root.publicKey,
             controls: this.controls,
             objects: this.objects,
             addresses: this.addresses,
             manners,
+            onCarried: (kind, token) => this.prober.carried(workerIds[at] ?? "", kind, token),
             uids: () => {
               uid += 1;
               return uid;

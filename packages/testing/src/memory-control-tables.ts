@@ -51,6 +51,9 @@ export class MemoryControlTables {
   /** Told of every change of a sandbox's row, in the instant in which it is durable. */
   onChange: (before: SandboxRecord | undefined, after: SandboxRecord) => void = () => undefined;
 
+  /** Told of every order that is written, and of every one that its worker has confirmed. */
+  onOrder: (effect: SideEffect, isConfirmed: boolean) => void = () => undefined;
+
   read(sandboxId: SandboxId): SandboxRecord | undefined {
     return this.#rows.get(sandboxId)?.record;
   }
@@ -169,6 +172,7 @@ export class MemoryControlTables {
       const workerId = effect.kind === "retire" ? effect.identity.placement.workerId : effect.workerId;
       if (!this.#rows.has(sandboxId)) throw new SpaceError("internal/bug", { where: "store constraint" });
       for (const [id, order] of this.#orders) if (order.subject === subject) this.#orders.delete(id);
+      this.onOrder(effect, false);
       this.#orderId += 1;
       const pending = { id: this.#orderId, effect, attempts: 0, notBeforeMs: 0 };
       this.#orders.set(pending.id, { workerId, sandboxId, subject, pending });
@@ -188,6 +192,8 @@ export class MemoryControlTables {
   }
 
   settle(id: number): void {
+    const order = this.#orders.get(id);
+    if (order !== undefined) this.onOrder(order.pending.effect, true);
     this.#orders.delete(id);
   }
 

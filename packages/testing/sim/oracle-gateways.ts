@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import type { EventLoop } from "./event-loop.ts";
+import { readCapability, type Statement } from "./statements.ts";
+import type { KnownCapability, Presentation, TrueOperation } from "./truth.ts";
+
+/** R-25: how long a caller's check counts, and what is on its way. */
+const authorisationMs = 60_000;
+const onTheWayMs = 5_000;
+/** Where a stream that was cut goes on (R-22). */
+const continuedPath = "/process.Process/Connect";
+/** R-26, R-28: the first, one repaired, one after a transport error, and that one repaired. */
+const presentationsLimit = 4;
+
+/** What gateways were granted, what was rejected there, and what they present. */
+export class GatewayOracle {
+  readonly #loop: EventLoop;
+  readonly #violate: (statement: Statement, problem: string) => void;
+  readonly #capabilities = new Map<string, KnownCapability>();
+  /** When a gateway first heard that a route is rejected. */
+  readonly #rejections = new Map<string, number>();
+  /** Until when a caller is authorised at a gateway. */
+  readonly #grants = new Map<string, number>();
+  #repair: { readonly key: string; readonly step: number } | undefined;
+
+  constructor(loop: EventLoop, violate: (statement: Statement, problem: string) => void) {
+    this.#loop = loop;
+    this.#violate = violate;
+  }
+
+  /** A look-up was sent. Returns what to call with a granted entry. */
+  asked(gateway: string, authority: string): (capability: string) => void {
+    const askedMs = this.#loop.nowMs;
+    const key = `${gateway} ${authority}`;
+    const isRepair = this.#repair?.key === key && this.#repair.step === this.#loop.steps;
+    const heldMs = this.#grants.get(key) ?? 0;
+    const limitMs = isRepair && heldMs > askedMs ? heldMs : Number.POSITIVE_INFINITY; // R-25
+    return (token) => {
+      const { nowMs: issuedMs } = this.#loop;
+      if (!this.#capabilities.has(token))
+        this.#capabilities.set(token, { read: readCapability(token), issuedMs, askedMs });
+      const untilMs = Math.min(askedMs + authorisationMs, limitMs);
+      if (untilMs > (this.#grants.get(key) ?? 0)) this.#grants.set(key, untilMs);
+    };
+  }
+
+  /** A recognised rejection reached a gateway: a look-up for the same authority in this very turn is a repair. */
+  rejected(gateway: string, { operation, capability, path }: Presentation): void {
+    const key = `${gateway} ${operation.authorityFor(path)}`;
+    this.#repair = { key, step: this.#loop.steps };
+    const route = `${key} ${capability.generation} ${capability.attempt}`;
+    if (!this.#rejections.has(route)) this.#rejections.set(route, this.#loop.nowMs);
+  }
+
+  /** A `deny` reached a gateway: the operation is refused, and stays so (R-14). */
+  denied({ operation }: Presentation): void {
+    operation.denials = (operation.denials ?? 0) + 1;
+  }
+
+  /** An operation's head leaves a gateway. */
+  presented(
+    { gateway, host, path }: { readonly gateway: string; readonly host: string; readonly path: string },
+    operation: TrueOperation,
+    token: string,
+  ): Presentation | undefined {
+    const known = this.#capabilities.get(token);
+    if (known === undefined) {
+      this.#violate("R-10: keys", `operation ${operation.number}: a capability that was never issued here`);
+      return undefined;
+    }
+    const { nowMs } = this.#loop;
+    const untilMs = this.#grants.get(`${gateway} ${operation.authorityFor(path)}`) ?? 0;
+    if (nowMs > untilMs + onTheWayMs)
+      this.#violate(
+        "R-25: authorisation ends",
+        `operation ${operation.number} was presented ${nowMs - untilMs} ms after its caller's authorisation had ended`,
+      );
+    const { read: capability, issuedMs, askedMs } = known;
+    const presentation: Presentation = {
+      operation,
+      capability,
+      presenter: gateway,
+      sentMs: nowMs,
+      issuedMs,
+      askedMs,
+      host,
+      path,
+      epoch: undefined,
+    };
+    this.#isRepairedRightly(presentation);
+    operation.presented.push(presentation);
+    return presentation;
+  }
+
+  /** R-24, R-26: after a rejection, what is presented was looked up after it, or was here before; and only once. */
+  #isRepairedRightly({ operation, path, askedMs, issuedMs, presenter }: Presentation): void {
+    const last = operation.presented.at(-1);
+    if (last === undefined || path === continuedPath) return;
+    if (operation.presented.length >= presentationsLimit)
+      this.#violate("R-26: one repair", `operation ${operation.number} is presented again and again`);
+    const { generation, attempt } = last.capability;
+    const route = `${presenter} ${operation.authorityFor(last.path)} ${generation} ${attempt}`;
+    const rejectedMs = this.#rejections.get(route);
+    if (rejectedMs === undefined || last.presenter !== presenter) return;
+    if (askedMs < rejectedMs && issuedMs > rejectedMs)
+      this.#violate(
+        "R-24: only a fresh look-up repairs",
+        `operation ${operation.number} was repaired by a look-up of ${rejectedMs - askedMs} ms before the rejection`,
+      );
+  }
+}

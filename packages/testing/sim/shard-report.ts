@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import { type FaultKind, faultKinds } from "./faults.ts";
+import type { Violation } from "./statements.ts";
+import type { WorldReport } from "./world.ts";
+
+/** What one process found in its worlds; a JSON document on its way to whoever started it. */
+export interface ShardReport {
+  worlds: number;
+  executions: number;
+  /** Of those, with real Ed25519. */
+  realExecutions: number;
+  steps: number;
+  virtualMs: number;
+  cpuMs: number;
+  readonly faults: Record<FaultKind, number>;
+  readonly counts: Record<CountName, number>;
+  readonly failures: Record<string, number>;
+  readonly apiFailures: Record<string, number>;
+  readonly violations: (Violation & { readonly world: string })[];
+}
+
+const countNames = [
+  "operations",
+  "servedAtOnce",
+  "servedAfterRetry",
+  "notRunning",
+  "streams",
+  "droppedStreams",
+  "repairs",
+  "refreshes",
+  "continued",
+  "probes",
+] as const;
+export type CountName = (typeof countNames)[number];
+
+export function emptyShard(): ShardReport {
+  const zeros = <Name extends string>(names: readonly Name[]): Record<Name, number> =>
+    Object.fromEntries(names.map((name) => [name, 0])) as Record<Name, number>; // cast: every name is there
+  return {
+    worlds: 0,
+    executions: 0,
+    realExecutions: 0,
+    steps: 0,
+    virtualMs: 0,
+    cpuMs: 0,
+    faults: zeros(faultKinds),
+    counts: zeros(countNames),
+    failures: {},
+    apiFailures: {},
+    violations: [],
+  };
+}
+
+/** Adds what one world came to. */
+export function addShard(report: ShardReport, world: string, realKeys: boolean, result: WorldReport): void {
+  report.worlds += 1;
+  report.executions += result.executions;
+  if (realKeys) report.realExecutions += result.executions;
+  report.steps += result.steps;
+  report.virtualMs += result.virtualMs;
+  for (const kind of faultKinds) report.faults[kind] += result.faults.of(kind);
+  for (const name of countNames) report.counts[name] += result.rates[name];
+  for (const [how, count] of result.rates.failures)
+    report.failures[how] = (report.failures[how] ?? 0) + count;
+  for (const [code, count] of result.rates.apiFailures)
+    report.apiFailures[code] = (report.apiFailures[code] ?? 0) + count;
+  for (const violation of result.violations) report.violations.push({ ...violation, world });
+}
+
+/** Adds up what several processes found. */
+export function mergeShards(reports: readonly ShardReport[]): ShardReport {
+  const sum = emptyShard();
+  for (const report of reports) {
+    for (const name of ["worlds", "executions", "realExecutions", "steps", "virtualMs", "cpuMs"] as const)
+      sum[name] += report[name];
+    for (const kind of faultKinds) sum.faults[kind] += report.faults[kind];
+    for (const name of countNames) sum.counts[name] += report.counts[name];
+    for (const [how, count] of Object.entries(report.failures))
+      sum.failures[how] = (sum.failures[how] ?? 0) + count;
+    for (const [code, count] of Object.entries(report.apiFailures))
+      sum.apiFailures[code] = (sum.apiFailures[code] ?? 0) + count;
+    sum.violations.push(...report.violations);
+  }
+  return sum;
+}
