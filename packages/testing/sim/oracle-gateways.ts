@@ -8,6 +8,8 @@ import type { KnownCapability, Presentation, TrueOperation } from "./truth.ts";
 /** R-25: how long a caller's check counts, and what is on its way. */
 const authorisationMs = 60_000;
 const onTheWayMs = 5_000;
+/** How far a gateway's clock may run ahead in that time. */
+const clockMarginMs = 3_000;
 /** Where a stream that was cut goes on (R-22). */
 const continuedPath = "/process.Process/Connect";
 /** R-26, R-28: the first, one repaired, one after a transport error, and that one repaired. */
@@ -35,7 +37,8 @@ export class GatewayOracle {
     const key = `${gateway} ${authority}`;
     const isRepair = this.#repair?.key === key && this.#repair.step === this.#loop.steps;
     const heldMs = this.#grants.get(key) ?? 0;
-    const limitMs = isRepair && heldMs > askedMs ? heldMs : Number.POSITIVE_INFINITY; // R-25
+    // R-25. What has almost ended by true time may have ended by the gateway's clock: then this is a check of its own.
+    const limitMs = isRepair && heldMs > askedMs + clockMarginMs ? heldMs : Number.POSITIVE_INFINITY;
     return (token) => {
       const { nowMs: issuedMs } = this.#loop;
       if (!this.#capabilities.has(token))

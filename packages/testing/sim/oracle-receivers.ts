@@ -43,8 +43,17 @@ export class ReceiverOracle {
     this.#ordered.add(activation.id);
   }
 
-  /** R-12: a worker has acknowledged that it installed, or retired, this identity. */
-  acknowledged(workerId: string, { sandboxId, generation }: ExecutionIdentity, isRetired: boolean): void {
+  /**
+   * R-12: a worker has acknowledged that it installed, or retired, this identity; `record` is what its disk says then. A
+   * retirement of what was never installed there leaves the record as it was.
+   */
+  acknowledged(
+    workerId: string,
+    { sandboxId, generation }: ExecutionIdentity,
+    record: RuntimeRecord | undefined,
+  ): void {
+    if (record === undefined || record.identity.generation < generation) return;
+    const isRetired = record.state === "retired" && record.identity.generation === generation;
     const floors = this.#floors.get(workerId) ?? new Map<SandboxId, Floor>();
     this.#floors.set(workerId, floors);
     const floor = floors.get(sandboxId);
@@ -60,8 +69,6 @@ export class ReceiverOracle {
   powerLost(workerId: string, recordOf: (sandboxId: SandboxId) => RuntimeRecord | undefined): void {
     for (const [sandboxId, floor] of this.#floors.get(workerId) ?? []) {
       const record = recordOf(sandboxId);
-      // A retirement of what was never installed leaves no record.
-      if (record === undefined && floor.isRetired) continue;
       const isKept =
         record !== undefined &&
         (record.identity.generation > floor.generation ||

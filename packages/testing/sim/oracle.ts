@@ -233,7 +233,11 @@ export class Oracle {
     const truth = this.#executions.get(execution.identity.activation.id);
     if (truth === undefined || truth.isPublished) return;
     truth.isPublished = true;
-    this.receivers.acknowledged(truth.workerId, execution.identity, false);
+    this.receivers.acknowledged(
+      truth.workerId,
+      execution.identity,
+      this.recordOf(truth.workerId, truth.sandboxId),
+    );
   }
 
   #claimed({ sandboxId, execution }: SandboxRecord): void {

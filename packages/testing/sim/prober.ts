@@ -72,7 +72,7 @@ export class Prober {
   start(): void {
     const { loop, random } = this.#ports;
     if (this.#stopped) return;
-    loop.after(random.between(0, 1500), this.#owner, () => {
+    loop.after(random.between(0, 6000), this.#owner, () => {
       for (const [kid, pem] of this.#ports.vault.texts) this.#pems.set(kid, pem);
       if (random.chance(0.25)) this.#replay();
       else this.#probe();

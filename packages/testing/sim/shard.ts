@@ -17,7 +17,7 @@ export interface ShardOptions {
   readonly trace: boolean;
 }
 
-const executionsPerWorld = 250;
+const executionsPerWorld = 400;
 /** One world in so many uses real Ed25519: at least one execution in a hundred. */
 const realKeysEvery = 40;
 /** A world that comes to nothing is a fault of the simulation, not a reason to go on for ever. */
@@ -28,6 +28,7 @@ let current: World | undefined;
 
 /** Runs worlds, one after the other, in this process, whose `setImmediate` is theirs from now on. */
 export function runShard(options: ShardOptions, done: (report: ShardReport) => void): void {
+  Error.stackTraceLimit = options.trace ? 10 : 0; // what the product throws is judged by its code
   const realSetImmediate = takeOver();
   const report = emptyShard();
   const startedAt = process.cpuUsage();

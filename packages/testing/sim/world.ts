@@ -51,7 +51,7 @@ const controlLimits: Partial<ControlLimits> = {
 const longestMs = 40 * 60_000;
 /** With every fault over, everything is true again by then. */
 const settleMs = 400_000;
-const livesAtOnce = 10;
+const livesAtOnce = 30;
 
 /** A whole installation with its callers, in one virtual time: the real parts, on a network, disks and processes that fail. */
 export class World {
@@ -100,8 +100,9 @@ export class World {
     this.tables.onOrder = (effect, isConfirmed) => {
       if (effect.kind !== "retire") return;
       const { identity } = effect;
-      if (isConfirmed) oracle.receivers.acknowledged(identity.placement.workerId, identity, true);
-      else oracle.receivers.retirementOrdered(identity);
+      if (!isConfirmed) return oracle.receivers.retirementOrdered(identity);
+      const { workerId } = identity.placement;
+      oracle.receivers.acknowledged(workerId, identity, oracle.recordOf(workerId, identity.sandboxId));
     };
     oracle.recordOf = (host, sandboxId) => this.#workerAt(host).disk.contents.records.get(sandboxId);
     oracle.receivers.onSlowKeys = () => faults.landed("slow-keys");
@@ -216,7 +217,7 @@ export class World {
   }
 
   #workerAt(host: string): WorkerNode {
-    const worker = this.workers.find((node) => node.host === host);
+    const worker = this.workers.find((node) => node.host === host || node.workerId === host);
     if (worker === undefined) throw new TypeError("no such worker");
     return worker;
   }
