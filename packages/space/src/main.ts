@@ -7,6 +7,7 @@ import { demo } from "./commands/demo.ts";
 import { doctor } from "./commands/doctor.ts";
 import { drill } from "./commands/drill.ts";
 import { help } from "./commands/help.ts";
+import { sim } from "./commands/sim.ts";
 import { test } from "./commands/test.ts";
 import { up } from "./commands/up.ts";
 import { version } from "./commands/version.ts";
@@ -22,6 +23,7 @@ const commands: Readonly<Record<string, Command>> = {
   doctor,
   drill,
   help,
+  sim,
   test,
   up,
   version,

@@ -133,11 +133,16 @@ export class ControlNode {
     const { loop, random, clockErrors } = this.#ports;
     const { rootKey, privateKeys, limits, tables } = this.#options;
     const clock = new SimClock(loop, owner, clockErrors(this.host));
+    const timing = this.#timing(owner);
+    const { sandboxes, installation, signingKeys, receivers } = memoryControlStore(tables, clock, timing);
     const tokenSecret = new Secret<Uint8Array>(new Uint8Array(32).fill(7));
     return openControlPlane(
       { issuer: "simulation", tokenSecret, limits },
       {
-        ...memoryControlStore(tables, clock, this.#timing(owner)),
+        sandboxes,
+        installation,
+        signingKeys,
+        receiverStore: receivers,
         rootKey,
         privateKeys,
         clock,

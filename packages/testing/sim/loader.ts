@@ -7,14 +7,13 @@
 import { registerHooks } from "node:module";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import type { Mutant } from "./mutants.ts";
+import type { Mutant } from "./mutant.ts";
 
 const packages = pathToFileURL(resolve(import.meta.dirname, "../..")).href;
 const standIn = pathToFileURL(resolve(import.meta.dirname, "stand-in-crypto.ts")).href;
 
 /** Must be called before anything of the product is imported. */
 export function prepareLoading(mutant: Mutant | undefined): void {
-  const broken = mutant && new Map(mutant.edits.map((edit) => [`${packages}/${edit.file}`, edit]));
   registerHooks({
     resolve(specifier, context, next) {
       const isSigner = context.parentURL?.startsWith(`${packages}/capability/src/`) === true;
@@ -23,9 +22,9 @@ export function prepareLoading(mutant: Mutant | undefined): void {
     },
     load(url, context, next) {
       const loaded = next(url, context);
-      const edit = broken?.get(url);
-      if (edit === undefined) return loaded;
-      return { ...loaded, source: edited(textOf(loaded.source), edit) };
+      const edits = mutant?.edits.filter(({ file }) => url === `${packages}/${file}`) ?? [];
+      if (edits.length === 0) return loaded;
+      return { ...loaded, source: edits.reduce(edited, textOf(loaded.source)) };
     },
   });
 }

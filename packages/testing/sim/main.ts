@@ -7,7 +7,8 @@ import { spawn } from "node:child_process";
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
 import { prepareLoading } from "./loader.ts";
-import { type Mutant, mutants } from "./mutants.ts";
+import type { Mutant } from "./mutant.ts";
+import { mutants } from "./mutants.ts";
 import { runReport, tell } from "./run-report.ts";
 import { mergeShards, type ShardReport } from "./shard-report.ts";
 
@@ -21,12 +22,14 @@ const options = {
   mutants: { type: "boolean", default: false },
   mutant: { type: "string" },
   model: { type: "boolean", default: false },
+  /** As if a mutant were loaded. */
+  hunt: { type: "boolean", default: false },
   /** For the processes that this one starts: which of how many. */
   shard: { type: "string" },
 } as const;
 
 /** Executions within which a mutant must be caught. */
-const mutantExecutions = 12_000;
+const mutantExecutions = 6_000;
 
 type Values = ReturnType<typeof parseArgs<{ options: typeof options }>>["values"];
 
@@ -38,9 +41,20 @@ async function shard(values: Values): Promise<void> {
   prepareLoading(mutant);
   const { runShard } = await import("./shard.ts");
   const [index = 0, of = 1] = (values.shard ?? "0/1").split("/").map(Number);
-  runShard({ seed, executions: Number(executions), index, of, world, trace }, (report) => {
-    process.stdout.write(`${JSON.stringify(report)}\n`, () => process.exit(0));
-  });
+  runShard(
+    {
+      seed,
+      executions: Number(executions),
+      index,
+      of,
+      world,
+      trace,
+      hunting: mutant !== undefined || values.hunt,
+    },
+    (report) => {
+      process.stdout.write(`${JSON.stringify(report)}\n`, () => process.exit(0));
+    },
+  );
 }
 
 /** One shard in a process of its own. */
@@ -129,7 +143,7 @@ async function runMutants({ seed, json, shards = "2" }: Values): Promise<number>
   };
   await Promise.all(Array.from({ length: Number(shards) }, lane));
   const budget = Math.max(...caught.map(({ afterExecutions }) => afterExecutions));
-  const control = await start(["--shard", "0/1", "--seed", seed, "--executions", String(budget)]);
+  const control = await start(["--shard", "0/1", "--seed", seed, "--executions", String(budget), "--hunt"]);
   const missed = caught.filter(({ by }) => by === null).length;
   const summary = {
     mutants: caught.length,

@@ -1,29 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-/** One edit of a file's text. */
-export interface Edit {
-  /** Below `packages/`. */
-  readonly file: string;
-  /** Occurs exactly once. */
-  readonly find: string;
-  readonly replace: string;
-}
-
-/** A product with one deliberate fault, that a simulation must notice. */
-export interface Mutant {
-  /** One word or a few, for the command line. */
-  readonly name: string;
-  /** What it does wrong. */
-  readonly fault: string;
-  readonly edits: readonly Edit[];
-}
+import { gatewayMutants } from "./gateway-mutants.ts";
+import type { Mutant } from "./mutant.ts";
 
 const admit = "capability/src/admit.ts";
 const identity = "model/src/identity.ts";
-const cache = "gateway/src/route-cache.ts";
-const operation = "gateway/src/operation.ts";
-const entry = "gateway/src/cached-entry.ts";
 const install = "worker/src/sbx-manager/install.ts";
 const parts = "worker/src/sbx-manager/parts.ts";
 const pause = "worker/src/sbx-manager/pause.ts";
@@ -146,93 +128,7 @@ export const mutants: readonly Mutant[] = [
       },
     ],
   },
-  {
-    name: "caller-not-in-key",
-    fault: "R-23: entries are kept by sandbox and access alone",
-    edits: [
-      {
-        file: "gateway/src/sandbox-request.ts",
-        find: "\\n$" + "{cacheText}",
-        replace: "\\n$" + "{cacheText.slice(0, 1)}",
-      },
-    ],
-  },
-  {
-    name: "use-extends",
-    fault: "R-23: using an entry extends it",
-    edits: [
-      {
-        file: cache,
-        find: "if (nowMs >= slot.cached.usableUntilMs || !this.isCurrent(slot.cached)) {",
-        replace: "if (!this.isCurrent(slot.cached)) {",
-      },
-      {
-        file: cache,
-        find: "if (nowMs >= slot.refreshAtMs) this.#refresh(question, slot);",
-        replace: "slot.refreshAtMs = nowMs + 45_000;",
-      },
-    ],
-  },
-  {
-    name: "repair-extends",
-    fault: "R-25: a repaired entry gets a new authorisation",
-    edits: [
-      {
-        file: entry,
-        find: "const authorisedUntilMs = Math.min(began.monotonicMs + grantedMs, notAfterMs);",
-        replace: "const authorisedUntilMs = Math.max(began.monotonicMs + grantedMs, 0 * notAfterMs || 0);",
-      },
-    ],
-  },
-  {
-    name: "stale-look-up",
-    fault: "R-24: a look-up that began before the rejection is taken for its repair",
-    edits: [
-      {
-        file: cache,
-        find: "if (running?.rejected === rejected.digest) return running.outcome;",
-        replace: "if (running !== undefined) return running.outcome;",
-      },
-    ],
-  },
-  {
-    name: "endless-repair",
-    fault: "R-26: repairs again and again",
-    edits: [
-      {
-        file: operation,
-        find: "if (this.#repaired || rejected === undefined) return this.#later();",
-        replace: "if (rejected === undefined) return this.#later();",
-      },
-      {
-        file: operation,
-        find: "if (cached.digest === rejected.digest) return this.#later();",
-        replace: nothing,
-      },
-    ],
-  },
-  {
-    name: "repair-after-deny",
-    fault: "R-24: a denied request is repaired as well",
-    edits: [
-      {
-        file: operation,
-        find: 'cache.removeIfStill(question, this.#attempt.cached);\n    }\n    this.#refuse({ kind: "denied" });',
-        replace: "cache.removeIfStill(question, this.#attempt.cached);\n    }\n    this.refreshRoute();",
-      },
-    ],
-  },
-  {
-    name: "effect-retried",
-    fault: "R-28: a write whose answer did not come is sent again",
-    edits: [
-      {
-        file: "wire/src/transport-rules.ts",
-        find: 'write: { unanswered: "tell"',
-        replace: 'write: { unanswered: "again"',
-      },
-    ],
-  },
+  ...gatewayMutants,
   {
     name: "epoch-not-cut",
     fault: "R-21: streams go on when their epoch ends",
@@ -316,8 +212,30 @@ export const mutants: readonly Mutant[] = [
     edits: [
       {
         file: "control-plane/src/bring-up.ts",
-        find: "await worker.control.install(certificate.token);",
+        find: "await parts.feeds.install(worker.workerId, certificate.token);",
         replace: nothing,
+      },
+    ],
+  },
+  {
+    name: "lease-from-receipt",
+    fault: "R-16: a lease is counted from the arrival of its grant, for ten terms",
+    edits: [
+      {
+        file: "worker/src/sbx-manager/lease-keeper.ts",
+        find: "const deadlineMs = asked.sentMs + grant.termSeconds * 1000;",
+        replace: "const deadlineMs = this.#ports.clock.bootMs() + grant.termSeconds * 10_000;",
+      },
+    ],
+  },
+  {
+    name: "lease-not-waited-for",
+    fault: "R-16: what runs on a worker that is away is lost before its lease has run out",
+    edits: [
+      {
+        file: "control-plane/src/lose-unleased.ts",
+        find: "return leases.overForMs(workerId) >= graceMs;",
+        replace: "return graceMs === 0 || leases.overForMs(workerId) >= graceMs;",
       },
     ],
   },

@@ -103,9 +103,10 @@ export class Oracle {
       const count = this.#freezes.get(process.uid)?.count ?? 0;
       this.#freezes.set(process.uid, { count: count + 1, atMs: this.#loop.nowMs });
     }
-    // R-16 holds back a successor until what was only begun elsewhere has ended too.
+    const { lost } = this.#sandbox(process.sandboxId);
     const acting = [...running].filter(
-      ({ activation }) => strictly || this.#executions.get(activation)?.isPublished,
+      ({ uid, activation }) =>
+        strictly || (!lost.has(uid) && this.#executions.get(activation)?.isPublished === true),
     );
     if (acting.length > 1) {
       const where = [...running].map(
@@ -164,6 +165,7 @@ export class Oracle {
       return undefined;
     }
     this.#belongs(presentation, process);
+    this.#isNewest(number, process);
     this.receivers.used(process, presentation.epoch ?? 0n);
     this.#mayAct(presentation, process);
     this.#streams.set(number, { process, freezes: this.#freezes.get(process.uid)?.count ?? 0 });
@@ -233,6 +235,7 @@ export class Oracle {
     const truth = this.#executions.get(execution.identity.activation.id);
     if (truth === undefined || truth.isPublished) return;
     truth.isPublished = true;
+    this.#sandbox(truth.sandboxId).published = execution.identity.generation;
     this.receivers.acknowledged(
       truth.workerId,
       execution.identity,
@@ -271,6 +274,17 @@ export class Oracle {
     );
   }
 
+  /** Statement 2, towards callers: once a successor is published, nothing of the older incarnation is reached any more. */
+  #isNewest(number: number, process: SimProcess): void {
+    const generation = BigInt(this.#executions.get(process.activation)?.generation ?? 0);
+    const { published } = this.#sandbox(process.sandboxId);
+    if (generation < published)
+      this.violate(
+        "2: one incarnation acts",
+        `operation ${number} reached generation ${generation} of ${process.sandboxId} on ${process.host}, where ${published} is published`,
+      );
+  }
+
   #keepsWrites(sandboxId: SandboxId, { acknowledged }: TrueSandbox, files: string, what: string): void {
     const kept = new Set(numbersOf(files));
     for (const number of acknowledged) {
@@ -289,6 +303,7 @@ export class Oracle {
       acknowledged: new Set(),
       processes: [],
       current: undefined,
+      published: 0n,
       lost: new Set(),
       state: "creating",
     };

@@ -6,6 +6,7 @@ import {
   type ControlScope,
   controlScopes,
   type ExecutionIdentity,
+  type FeedEntry,
   newActivationId,
   newAdmissionId,
   newTenantId,
@@ -31,6 +32,8 @@ export interface ProberPorts extends WorldPorts {
   readonly presenters: readonly string[];
   readonly numbers: () => number;
   readonly rates: Rates;
+  /** Mean time between two. */
+  readonly everyMs: number;
 }
 
 /** One presentation that must be refused, and what is broken when it is not. */
@@ -72,7 +75,7 @@ export class Prober {
   start(): void {
     const { loop, random } = this.#ports;
     if (this.#stopped) return;
-    loop.after(random.between(0, 6000), this.#owner, () => {
+    loop.after(random.between(0, 2 * this.#ports.everyMs), this.#owner, () => {
       for (const [kid, pem] of this.#ports.vault.texts) this.#pems.set(kid, pem);
       if (random.chance(0.25)) this.#replay();
       else this.#probe();
@@ -90,11 +93,12 @@ export class Prober {
     if (this.#carried.length === 0) return;
     const { workerId, kind, token } = random.pick(this.#carried);
     const node = workers.find((worker) => worker.workerId === workerId);
-    const control = node?.worker?.control;
-    if (node === undefined || control === undefined) return;
+    const feed = node?.worker?.feed;
+    if (node === undefined || feed === undefined) return;
+    const entry: FeedEntry =
+      kind === "install" ? { kind, certificate: token } : { kind, retirement: token, keepFrozen: null };
     loop.soon(node.owner, () => {
-      const done = kind === "install" ? control.install(token) : control.retire(token, null);
-      done.catch(() => undefined); // refused, as it should be
+      feed.tell({ position: null, entry }).catch(() => undefined); // refused, as it should be
     });
   }
 

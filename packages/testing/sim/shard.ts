@@ -15,9 +15,12 @@ export interface ShardOptions {
   /** Only this world, named as in a report. */
   readonly world: string | undefined;
   readonly trace: boolean;
+  /** A mutant is loaded: the run ends with the first violation. */
+  readonly hunting: boolean;
 }
 
 const executionsPerWorld = 400;
+const huntedExecutions = 150;
 /** One world in so many uses real Ed25519: at least one execution in a hundred. */
 const realKeysEvery = 40;
 /** A world that comes to nothing is a fault of the simulation, not a reason to go on for ever. */
@@ -37,7 +40,7 @@ export function runShard(options: ShardOptions, done: (report: ShardReport) => v
   const next = (): void => {
     const name = options.world ?? `${options.seed}/${number}`;
     const realKeys = Number(name.slice(name.lastIndexOf("/") + 1)) % realKeysEvery === 0;
-    const result = runWorld(name, realKeys, options.trace);
+    const result = runWorld(name, realKeys && !options.hunting, options);
     addShard(report, name, realKeys, result);
     number += options.of;
     empty = result.executions === 0 ? empty + 1 : 0;
@@ -45,7 +48,7 @@ export function runShard(options: ShardOptions, done: (report: ShardReport) => v
       options.world !== undefined ||
       report.executions >= options.executions ||
       empty >= emptyWorldsLimit ||
-      report.violations.length >= violationsLimit;
+      report.violations.length >= (options.hunting ? 1 : violationsLimit);
     if (!isOver) {
       realSetImmediate(next);
       return;
@@ -57,11 +60,12 @@ export function runShard(options: ShardOptions, done: (report: ShardReport) => v
   realSetImmediate(next);
 }
 
-function runWorld(seed: string, realKeys: boolean, trace: boolean): WorldReport {
+function runWorld(seed: string, realKeys: boolean, { trace, hunting }: ShardOptions): WorldReport {
   current = new World({
     seed,
-    executions: executionsPerWorld,
+    executions: hunting ? huntedExecutions : executionsPerWorld,
     realKeys,
+    hunting,
     ...(trace ? { trace: (line: string) => void process.stdout.write(`${line}\n`) } : {}),
   });
   return current.run();

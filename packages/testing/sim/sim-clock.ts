@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-import type { Clock } from "@space/model";
+import type { BootClock } from "@space/model";
 import type { EventLoop, Incarnation } from "./event-loop.ts";
 
 /** How far one machine's clocks are from true time. */
@@ -16,7 +16,7 @@ export interface ClockError {
 export const epochMs = 1_800_000_000_000;
 
 /** One process's view of its machine's clocks. What it asked to be called back for dies with it. */
-export class SimClock implements Clock {
+export class SimClock implements BootClock {
   readonly #loop: EventLoop;
   readonly #owner: Incarnation;
   readonly #error: ClockError;
@@ -33,6 +33,11 @@ export class SimClock implements Clock {
 
   monotonicMs(): number {
     return this.#loop.nowMs * (1 + this.#error.drift);
+  }
+
+  /** Its hosts never sleep. */
+  bootMs(): number {
+    return this.monotonicMs();
   }
 
   after(delayMs: number, callback: () => void): () => void {

@@ -84,6 +84,24 @@ export class SimWorkerStore extends MemoryWorkerStore {
     });
   }
 
+  override noteFeedPosition(position: number): void {
+    const { contents } = this.#disk;
+    this.#write("feed position", () => {
+      const before = contents.feedPosition;
+      super.noteFeedPosition(position);
+      this.#disk.wrote(() => {
+        contents.feedPosition = before;
+      });
+    });
+  }
+
+  override syncFeedPosition(): void {
+    this.#write("feed sync", () => {
+      super.syncFeedPosition();
+      this.#sync();
+    });
+  }
+
   override prune(keepRetired: number): number {
     return this.#write("prune", () => {
       const before = keepRetired < this.#disk.contents.records.size ? this.all() : [];

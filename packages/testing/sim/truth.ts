@@ -63,6 +63,8 @@ export interface TrueSandbox {
   state: SandboxRecord["state"];
   /** The activation that was claimed last. */
   current: ActivationId | undefined;
+  /** The newest generation that callers were ever sent to. */
+  published: bigint;
 }
 
 export interface KnownCapability {

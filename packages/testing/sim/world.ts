@@ -29,6 +29,8 @@ export interface WorldOptions {
   /** Executions after which no new ones begin. */
   readonly executions: number;
   readonly realKeys: boolean;
+  /** Something is broken on purpose: everything that may show it happens more often. */
+  readonly hunting: boolean;
   readonly trace?: (line: string) => void;
 }
 
@@ -52,6 +54,7 @@ const longestMs = 40 * 60_000;
 /** With every fault over, everything is true again by then. */
 const settleMs = 400_000;
 const livesAtOnce = 30;
+const huntedLives = 12;
 
 /** A whole installation with its callers, in one virtual time: the real parts, on a network, disks and processes that fail. */
 export class World {
@@ -144,6 +147,7 @@ export class World {
       presenters: this.gateways.map(({ presenter }) => presenter),
       numbers: () => this.#nextNumber(),
       rates: this.rates,
+      everyMs: options.hunting ? 400 : 3000,
     });
   }
 
@@ -153,7 +157,7 @@ export class World {
     for (const node of this.controls) node.start();
     for (const node of this.workers) node.boot();
     for (const node of this.gateways) node.start();
-    const chaos = new Chaos(chaosOf(random), this, this.ports);
+    const chaos = new Chaos(chaosOf(random, this.#options.hunting), this, this.ports);
     loop.after(4000, undefined, () => this.prober.start());
     const enough = (): boolean =>
       oracle.executionsBegun >= this.#options.executions || oracle.violations.length > 0;
@@ -181,7 +185,7 @@ export class World {
     const apiCaller = await this.#newTenant();
     const { random } = this;
     const next = (): void => {
-      if (!goesOn() || this.#living >= livesAtOnce) return;
+      if (!goesOn() || this.#living >= (this.#options.hunting ? huntedLives : livesAtOnce)) return;
       this.#living += 1;
       const life = new Life({
         ...this.ports,
@@ -272,9 +276,9 @@ function clockErrorOf(random: SimRandom, faults: FaultCounts): ClockError {
   return { skewMs: random.between(-7500, 7500), drift: random.between(-0.03, 0.03) };
 }
 
-function chaosOf(random: SimRandom): ChaosPlan {
+function chaosOf(random: SimRandom, hunting: boolean): ChaosPlan {
   return {
-    everyMs: random.pick([2000, 8000, 30_000, Number.POSITIVE_INFINITY]),
+    everyMs: random.pick(hunting ? [2000, 8000] : [2000, 8000, 30_000, Number.POSITIVE_INFINITY]),
     crashes: random.chance(0.7),
     network: random.chance(0.7),
     stores: random.chance(0.3),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-import type { Clock, InstallationStore, SandboxStore, SigningKeyStore } from "@space/model";
+import type { Clock, InstallationStore, ReceiverStore, SandboxStore, SigningKeyStore } from "@space/model";
 import type { MemoryControlTables } from "./memory-control-tables.ts";
 
 /** When the calls of a store happen, and whether they do. */
@@ -26,6 +26,7 @@ export function memoryControlStore(
   readonly sandboxes: SandboxStore;
   readonly installation: InstallationStore;
   readonly signingKeys: SigningKeyStore;
+  readonly receivers: ReceiverStore;
 } {
   const sandboxes: SandboxStore = {
     read: (sandboxId) => read(() => tables.read(sandboxId)),
@@ -44,7 +45,6 @@ export function memoryControlStore(
     chain: (sandboxId) => read(() => tables.chain(sandboxId)),
     enqueue: (effects) => write(() => tables.enqueue(effects)),
     pending: (query) => read(() => tables.pending(query)),
-    settle: (id) => write(() => tables.settle(id)),
     postpone: (id, notBeforeMs) => write(() => tables.postpone(id, notBeforeMs)),
     purge: (beforeMs, limit) => write(() => tables.purge(beforeMs, limit)),
   };
@@ -61,5 +61,11 @@ export function memoryControlStore(
     bundles: () => read(() => tables.signingKeys.bundles()),
     change: (step) => write(() => tables.signingKeys.change(step)),
   };
-  return { sandboxes, installation, signingKeys };
+  const receivers: ReceiverStore = {
+    receivers: () => read(() => tables.receivers()),
+    acknowledgeOrder: (workerId, position) => write(() => tables.acknowledgeOrder(workerId, position)),
+    acknowledgeBundle: (workerId, version) => write(() => tables.acknowledgeBundle(workerId, version)),
+    recordLease: (workerId, lease) => write(() => tables.recordLease(workerId, lease)),
+  };
+  return { sandboxes, installation, signingKeys, receivers };
 }

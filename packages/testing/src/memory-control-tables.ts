@@ -11,6 +11,7 @@ import {
   type NewSandbox,
   type PendingQuery,
   type PendingSideEffect,
+  type ReceiverRecord,
   type SandboxId,
   type SandboxRecord,
   type SideEffect,
@@ -47,6 +48,7 @@ export class MemoryControlTables {
   readonly signingKeys = new MemorySigningKeys();
   readonly #idempotency = new Map<string, { readonly sandboxId: SandboxId; readonly fingerprint: Digest }>();
   readonly #orders = new Map<number, Order>();
+  readonly #receivers = new Map<WorkerId, ReceiverRecord>();
   #orderId = 0;
   /** Told of every change of a sandbox's row, in the instant in which it is durable. */
   onChange: (before: SandboxRecord | undefined, after: SandboxRecord) => void = () => undefined;
@@ -180,10 +182,11 @@ export class MemoryControlTables {
     });
   }
 
-  pending({ workerId, sandboxId, dueMs, limit }: PendingQuery): readonly PendingSideEffect[] {
+  pending({ workerId, sandboxId, dueMs, limit, afterId = 0 }: PendingQuery): readonly PendingSideEffect[] {
     const found: PendingSideEffect[] = [];
     for (const order of this.#orders.values()) {
       if (found.length >= limit) break;
+      if (order.pending.id <= afterId) continue;
       const isMeant =
         order.workerId === workerId && (sandboxId === undefined || order.sandboxId === sandboxId);
       if (isMeant && (dueMs === undefined || order.pending.notBeforeMs <= dueMs)) found.push(order.pending);
@@ -191,10 +194,34 @@ export class MemoryControlTables {
     return found;
   }
 
-  settle(id: number): void {
-    const order = this.#orders.get(id);
-    if (order !== undefined) this.onOrder(order.pending.effect, true);
-    this.#orders.delete(id);
+  receivers(): readonly ReceiverRecord[] {
+    return [...this.#receivers.values()].toSorted((a, b) => (a.workerId < b.workerId ? -1 : 1));
+  }
+
+  acknowledgeOrder(workerId: WorkerId, position: number): void {
+    const order = this.#orders.get(position);
+    if (order?.workerId === workerId) {
+      this.#orders.delete(position);
+      this.onOrder(order.pending.effect, true);
+    }
+    const receiver = this.#receiver(workerId);
+    this.#receivers.set(workerId, { ...receiver, position: Math.max(receiver.position, position) });
+  }
+
+  acknowledgeBundle(workerId: WorkerId, version: number): void {
+    const receiver = this.#receiver(workerId);
+    const bundleVersion = Math.max(receiver.bundleVersion, version);
+    this.#receivers.set(workerId, { ...receiver, bundleVersion });
+  }
+
+  recordLease(workerId: WorkerId, lease: NonNullable<ReceiverRecord["lease"]>): void {
+    const receiver = this.#receiver(workerId);
+    const heldUntilMs = receiver.lease === null ? 0 : receiver.lease.grantedAtMs + receiver.lease.termMs;
+    if (lease.grantedAtMs + lease.termMs > heldUntilMs) this.#receivers.set(workerId, { ...receiver, lease });
+  }
+
+  #receiver(workerId: WorkerId): ReceiverRecord {
+    return this.#receivers.get(workerId) ?? { workerId, position: 0, bundleVersion: 0, lease: null };
   }
 
   postpone(id: number, notBeforeMs: number): void {

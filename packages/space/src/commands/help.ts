@@ -14,6 +14,12 @@ const text = `SPACE runs untrusted code for AI agents in isolated, stateful sand
       --substrate NAME      how sandboxes are isolated              (default: namespace)
       --env-file FILE       write the variables that E2B's SDKs read
       --expose              allow addresses other than loopback: anyone who reaches them may try keys and tokens
+  ./space sim               simulate whole installations that fail in every way, and hold them to the identity protocol
+      --seed S --executions N   which worlds, and how much of them    (default: 1 and 20000)
+      --shards N            processes                               (default: one for each core, 4 at most)
+      --mutants             break SPACE on purpose, in each of many ways: every one must be noticed
+      --world W --trace     one world of an earlier run again, step by step
+      --json                the report as one JSON document
   ./space test              run every test
   ./space doctor            say what works on this host and what is missing
   ./space audit verify      say whether any audit log was altered, cut or forged, and where (--data DIR, --json)

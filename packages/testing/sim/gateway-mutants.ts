@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import type { Mutant } from "./mutant.ts";
+
+const cache = "gateway/src/route-cache.ts";
+const operation = "gateway/src/operation.ts";
+const entry = "gateway/src/cached-entry.ts";
+
+/** Left out: nothing takes its place. */
+const nothing = "";
+
+/** What can be wrong with entries, repairs and repetitions. */
+export const gatewayMutants: readonly Mutant[] = [
+  {
+    name: "caller-not-in-key",
+    fault: "R-23: entries are kept by sandbox and access alone",
+    edits: [
+      {
+        file: "gateway/src/sandbox-request.ts",
+        find: "\\n$" + "{cacheText}",
+        replace: "\\n$" + "{cacheText.slice(0, 1)}",
+      },
+    ],
+  },
+  {
+    name: "use-extends",
+    fault: "R-23: using an entry extends it",
+    edits: [
+      {
+        file: cache,
+        find: "if (nowMs >= slot.cached.usableUntilMs || !this.isCurrent(slot.cached)) {",
+        replace: "if (!this.isCurrent(slot.cached)) {",
+      },
+      {
+        file: cache,
+        find: "if (nowMs >= slot.refreshAtMs) this.#refresh(question, slot);",
+        replace: "slot.refreshAtMs = nowMs + 45_000;",
+      },
+    ],
+  },
+  {
+    name: "repair-extends",
+    fault: "R-25: a repaired entry gets a new authorisation",
+    edits: [
+      {
+        file: entry,
+        find: "const authorisedUntilMs = Math.min(began.monotonicMs + grantedMs, notAfterMs);",
+        replace: "const authorisedUntilMs = Math.max(began.monotonicMs + grantedMs, 0 * notAfterMs || 0);",
+      },
+    ],
+  },
+  {
+    name: "stale-look-up",
+    fault: "R-24: a look-up that began before the rejection is taken for its repair",
+    edits: [
+      {
+        file: cache,
+        find: "if (running?.rejected === rejected.digest) return running.outcome;",
+        replace: "if (running !== undefined) return running.outcome;",
+      },
+    ],
+  },
+  {
+    name: "endless-repair",
+    fault: "R-26: repairs again and again",
+    edits: [
+      {
+        file: operation,
+        find: "if (this.#repaired || rejected === undefined) return this.#later();",
+        replace: "if (rejected === undefined) return this.#later();",
+      },
+      {
+        file: operation,
+        find: "if (cached.digest === rejected.digest) return this.#later();",
+        replace: nothing,
+      },
+    ],
+  },
+  {
+    name: "repair-after-deny",
+    fault: "R-24: a denied request is repaired as well",
+    edits: [
+      {
+        file: operation,
+        find: 'cache.removeIfStill(question, this.#attempt.cached);\n    }\n    this.#refuse({ kind: "denied" });',
+        replace: "cache.removeIfStill(question, this.#attempt.cached);\n    }\n    this.refreshRoute();",
+      },
+    ],
+  },
+  {
+    name: "effect-retried",
+    fault: "R-28: a write whose answer did not come is sent again",
+    edits: [
+      {
+        file: "wire/src/transport-rules.ts",
+        find: 'write: { unanswered: "tell"',
+        replace: 'write: { unanswered: "again"',
+      },
+    ],
+  },
+];

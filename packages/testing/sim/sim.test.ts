@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { join } from "node:path";
+import { test } from "node:test";
+import type { FaultKind } from "./faults.ts";
+import type { RunReport } from "./run-report.ts";
+
+/** What `./space sim --json` says with these arguments. */
+async function simulate(
+  ...args: readonly string[]
+): Promise<{ readonly code: number; readonly text: string }> {
+  const child = spawn(process.execPath, [join(import.meta.dirname, "main.ts"), ...args], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const output: Buffer[] = [];
+  child.stdout.on("data", (chunk: Buffer) => output.push(chunk));
+  const code = await new Promise<number>((resolve) => child.once("close", (status) => resolve(status ?? 1)));
+  return { code, text: Buffer.concat(output).toString("utf8") };
+}
+
+test("the seven statements hold in whole worlds whose faults have landed", async () => {
+  const { code, text } = await simulate("--seed", "test", "--executions", "2000", "--shards", "2", "--json");
+  const report: RunReport = JSON.parse(text);
+  assert.deepEqual(report.found, []);
+  assert.equal(code, 0);
+  assert.ok(report.executions >= 2000);
+  assert.ok(report.realSignatures.rate >= 0.01);
+  const mustLand: readonly FaultKind[] = [
+    "delay",
+    "loss",
+    "duplication",
+    "partition",
+    "link-break",
+    "clock-skew",
+    "crash-gateway",
+    "crash-worker",
+    "crash-control-plane",
+    "restart-from-disk",
+    "key-rotation",
+  ];
+  for (const kind of mustLand) assert.ok(report.faultsLanded[kind] > 0, `${kind} never landed`);
+});
+
+test("the same seed makes the same world", async () => {
+  const runs = await Promise.all([1, 2].map(() => simulate("--world", "test/1", "--json")));
+  const [one, other] = runs.map(({ text }) => JSON.parse(text) as RunReport); // cast: what the program prints
+  assert.ok(one !== undefined && other !== undefined);
+  assert.ok(one.executions > 0);
+  assert.deepEqual([other.counts, other.faultsLanded], [one.counts, one.faultsLanded]);
+});
+
+test("every mutant is caught, and what is not broken passes", async () => {
+  const { code, text } = await simulate("--mutants", "--json");
+  const { missed, caught } = JSON.parse(text);
+  const names = caught.filter(({ by }: { readonly by: string | null }) => by === null);
+  assert.deepEqual([missed, names], [0, []]);
+  assert.equal(code, 0);
+});
