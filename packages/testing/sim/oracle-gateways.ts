@@ -90,6 +90,7 @@ export class GatewayOracle {
       host,
       path,
       epoch: undefined,
+      isForwarded: false,
     };
     this.#isRepairedRightly(presentation);
     operation.presented.push(presentation);

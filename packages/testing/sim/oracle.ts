@@ -155,7 +155,7 @@ export class Oracle {
       return undefined;
     }
     const presentation = operation?.presented.findLast(
-      ({ host, epoch }) => host === process.host && epoch !== undefined,
+      ({ host, isForwarded }) => host === process.host && isForwarded,
     );
     if (operation === undefined || presentation === undefined) {
       this.violate(

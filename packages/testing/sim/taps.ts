@@ -80,7 +80,9 @@ export function bridgeTap(oracle: Oracle, host: string, disk: SimDisk): Tap {
           const presentation = operation?.presented.findLast(
             (other) => other.host === host && other.epoch !== undefined,
           );
-          if (presentation !== undefined) open.set(stream, presentation);
+          if (presentation === undefined) return;
+          presentation.isForwarded = true;
+          open.set(stream, presentation);
           return;
         }
         const presentation = open.get(stream);

@@ -38,6 +38,8 @@ export interface Presentation {
   readonly path: string;
   /** the epoch of the record when it arrived; set then. */
   epoch: bigint | undefined;
+  /** Whether the worker passed it on to its bridge. */
+  isForwarded: boolean;
 }
 
 /** One generation, as it was claimed. */
