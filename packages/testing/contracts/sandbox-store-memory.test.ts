@@ -4,6 +4,7 @@
 import { memoryControlStore } from "../src/memory-control-store.ts";
 import { MemoryControlTables } from "../src/memory-control-tables.ts";
 import { VirtualClock } from "../src/virtual-clock.ts";
+import { enrolmentStoreContract } from "./enrolment-store.ts";
 import { installationStoreContract } from "./installation-store.ts";
 import { receiverStoreContract } from "./receiver-store.ts";
 import { type OpenedStore, sandboxStoreContract } from "./sandbox-store.ts";
@@ -26,3 +27,4 @@ sandboxStoreQueryContract("memory", open);
 installationStoreContract("memory", open);
 signingKeyStoreContract("memory", open);
 receiverStoreContract("memory", open);
+enrolmentStoreContract("memory", open);

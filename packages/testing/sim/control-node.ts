@@ -134,7 +134,11 @@ export class ControlNode {
     const { rootKey, privateKeys, limits, tables } = this.#options;
     const clock = new SimClock(loop, owner, clockErrors(this.host));
     const timing = this.#timing(owner);
-    const { sandboxes, installation, signingKeys, receivers } = memoryControlStore(tables, clock, timing);
+    const { sandboxes, installation, signingKeys, receivers, enrolments } = memoryControlStore(
+      tables,
+      clock,
+      timing,
+    );
     const tokenSecret = new Secret<Uint8Array>(new Uint8Array(32).fill(7));
     return openControlPlane(
       { issuer: "simulation", tokenSecret, limits },
@@ -143,6 +147,7 @@ export class ControlNode {
         installation,
         signingKeys,
         receiverStore: receivers,
+        enrolments,
         rootKey,
         privateKeys,
         clock,

@@ -15,7 +15,7 @@ const onTheWayMs = 5_000;
 /** */
 const authorisationMs = 60_000;
 /** Whether an incarnation that was never published counts as acting, too. */
-const strictly = false;
+const strictly = true;
 /** Most violations that one world keeps. */
 const violationLimit = 20;
 
@@ -96,7 +96,7 @@ export class Oracle {
 
   turned(process: SimProcess): void {
     const { running } = this.#sandbox(process.sandboxId);
-    if (process.state === "running") running.add(process);
+    if (process.state === "running" && !process.fenced) running.add(process);
     else running.delete(process);
     if (process.state === "frozen") {
       this.receivers.frozen(process, this.recordOf(process.host, process.sandboxId));

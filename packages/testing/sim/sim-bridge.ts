@@ -81,6 +81,11 @@ export class SimBridge implements HostControl {
     this.#served.delete(activationId);
   }
 
+  /** The machine's own fence holds the guests; what waits for them waits here. */
+  async holdUntil(deadlineBootMs: number): Promise<void> {
+    this.#ports.machine.holdUntil(deadlineBootMs);
+  }
+
   async list(): Promise<readonly ActivationId[]> {
     return [...this.#served.keys()];
   }

@@ -116,9 +116,9 @@ export class GuestStreams {
   #run(program: Program, left: number): void {
     const { loop, owner, random, watcher } = this.#ports;
     loop.after(random.between(200, 6000), owner, () => {
-      const { state } = program.process;
+      const { state, fenced } = program.process;
       if (state === "gone") return program.listener?.reset("execution-gone");
-      if (state === "frozen") return this.#run(program, left);
+      if (state === "frozen" || fenced) return this.#run(program, left);
       if (program.listener !== undefined) watcher.streamed(program.operation, program.process);
       if (left === 0) return program.end();
       program.piece();

@@ -68,7 +68,7 @@ export class GuestOperation implements StreamHandlers {
   #act(): void {
     const { loop, owner, watcher } = this.#ports;
     if (this.#over) return;
-    switch (this.#process.state) {
+    switch (this.#process.fenced && this.#process.state === "running" ? "frozen" : this.#process.state) {
       case "gone":
         this.#over = true;
         return this.#stream.reset("execution-gone");

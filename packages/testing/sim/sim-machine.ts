@@ -3,6 +3,7 @@
 
 import {
   type ActivationId,
+  type BootClock,
   type EndpointEvidence,
   type ExecutionExit,
   type RunningExecution,
@@ -26,6 +27,8 @@ export interface SimProcess {
   /** The activation that its agent was told to be, with the secret of it. */
   activation: ActivationId;
   secret: Uint8Array;
+  /** R-16: stopped because its worker has no lease, whatever its state is otherwise. */
+  fenced: boolean;
   /** Its files: the numbers of the writes, in order. */
   files: string;
 }
@@ -53,8 +56,12 @@ export class SimMachine {
   readonly loop: EventLoop;
   readonly manners: MachineManners;
   readonly #uids: () => number;
+  readonly clock: BootClock;
   onExit: ((exit: ExecutionExit) => void) | undefined;
   #boot = 1;
+  /** R-16: on the host's boot-time clock; 0 until somebody has said one. */
+  #deadlineMs = 0;
+  #cancelFence: () => void = () => undefined;
 
   constructor(
     host: string,
@@ -63,6 +70,7 @@ export class SimMachine {
       readonly watcher: MachineWatcher;
       readonly manners: MachineManners;
       readonly uids: () => number;
+      readonly clock: BootClock;
     },
   ) {
     this.host = host;
@@ -70,6 +78,7 @@ export class SimMachine {
     this.watcher = ports.watcher;
     this.manners = ports.manners;
     this.#uids = ports.uids;
+    this.clock = ports.clock;
   }
 
   begin(
@@ -97,6 +106,7 @@ export class SimMachine {
         cgroup: `/space/${uid}`,
       },
       state: "running",
+      fenced: this.#deadlineMs > 0 && this.clock.bootMs() >= this.#deadlineMs,
       activation: activationId,
       secret: activationSecret.reveal(),
       files,
@@ -117,6 +127,23 @@ export class SimMachine {
     this.watcher.turned(process);
   }
 
+  /** R-16: as the launcher does: what runs is frozen when the moment passes, and goes on when a later one is said. */
+  holdUntil(deadlineBootMs: number): void {
+    this.#deadlineMs = Math.max(this.#deadlineMs, deadlineBootMs);
+    this.#cancelFence();
+    const leftMs = this.#deadlineMs - this.clock.bootMs();
+    if (leftMs > 0) this.#cancelFence = this.clock.after(leftMs, () => this.#fence(true));
+    this.#fence(leftMs <= 0);
+  }
+
+  #fence(fenced: boolean): void {
+    for (const process of this.processes.values()) {
+      if (process.fenced === fenced) continue;
+      process.fenced = fenced;
+      if (process.state === "running") this.watcher.turned(process);
+    }
+  }
+
   /** One ends by itself. */
   exit(process: SimProcess, daemon: Incarnation | undefined): void {
     this.turn(process, "gone");
@@ -129,6 +156,8 @@ export class SimMachine {
   powerOff(): void {
     for (const process of [...this.processes.values()]) this.turn(process, "gone");
     this.onExit = undefined;
+    this.#cancelFence();
+    this.#deadlineMs = 0;
     this.#boot += 1;
   }
 }
@@ -195,6 +224,10 @@ export class SimSubstrate implements Substrate {
     });
   }
 
+  holdUntil(deadlineBootMs: number): Promise<void> {
+    return this.#step("hold", () => this.#machine.holdUntil(deadlineBootMs));
+  }
+
   onExit(listener: (exit: ExecutionExit) => void): void {
     this.#machine.onExit = listener;
   }
@@ -214,7 +247,8 @@ export class SimSubstrate implements Substrate {
     const { loop, manners } = this.#machine;
     return new Promise<T>((resolve, reject) => {
       loop.after(manners.stepMs(), undefined, () => {
-        const fails = step !== "stop" && step !== "list" && step !== "sweep" && manners.fails();
+        const fails =
+          step !== "stop" && step !== "hold" && step !== "list" && step !== "sweep" && manners.fails();
         let value: T;
         try {
           if (fails) throw new SpaceError("substrate/failed", { step });

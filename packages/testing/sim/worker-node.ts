@@ -56,7 +56,8 @@ export class WorkerNode {
     this.#options = options;
     this.#ports = ports;
     this.address = address;
-    this.machine = new SimMachine(host, { loop, watcher: oracle, manners, uids });
+    const clock = new SimClock(loop, new Incarnation(host), ports.clockErrors(host));
+    this.machine = new SimMachine(host, { loop, watcher: oracle, manners, uids, clock });
     this.#bridgeOwner = new Incarnation(`${host} bridge`);
     this.#bridge = this.#newBridge();
   }

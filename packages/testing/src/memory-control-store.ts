@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-import type { Clock, InstallationStore, ReceiverStore, SandboxStore, SigningKeyStore } from "@space/model";
+import type {
+  Clock,
+  EnrolmentStore,
+  InstallationStore,
+  ReceiverStore,
+  SandboxStore,
+  SigningKeyStore,
+} from "@space/model";
 import type { MemoryControlTables } from "./memory-control-tables.ts";
 
 /** When the calls of a store happen, and whether they do. */
@@ -27,6 +34,7 @@ export function memoryControlStore(
   readonly installation: InstallationStore;
   readonly signingKeys: SigningKeyStore;
   readonly receivers: ReceiverStore;
+  readonly enrolments: EnrolmentStore;
 } {
   const sandboxes: SandboxStore = {
     read: (sandboxId) => read(() => tables.read(sandboxId)),
@@ -67,5 +75,9 @@ export function memoryControlStore(
     acknowledgeBundle: (workerId, version) => write(() => tables.acknowledgeBundle(workerId, version)),
     recordLease: (workerId, lease) => write(() => tables.recordLease(workerId, lease)),
   };
-  return { sandboxes, installation, signingKeys, receivers };
+  const enrolments: EnrolmentStore = {
+    succeed: (workerId, step) => write(() => tables.succeed(workerId, step)),
+    enrolled: () => read(() => tables.enrolled()),
+  };
+  return { sandboxes, installation, signingKeys, receivers, enrolments };
 }

@@ -18,6 +18,7 @@ import {
   SpaceError,
   type StoredChain,
   type StoredManifest,
+  type StoreSuccession,
   type TenantId,
   type TenantRecord,
   type WorkerId,
@@ -48,6 +49,7 @@ export class MemoryControlTables {
   readonly signingKeys = new MemorySigningKeys();
   readonly #idempotency = new Map<string, { readonly sandboxId: SandboxId; readonly fingerprint: Digest }>();
   readonly #orders = new Map<number, Order>();
+  readonly #enrolments = new Map<WorkerId, { readonly token: string; readonly previous: string | null }>();
   readonly #receivers = new Map<WorkerId, ReceiverRecord>();
   #orderId = 0;
   /** Told of every change of a sandbox's row, in the instant in which it is durable. */
@@ -192,6 +194,19 @@ export class MemoryControlTables {
       if (isMeant && (dueMs === undefined || order.pending.notBeforeMs <= dueMs)) found.push(order.pending);
     }
     return found;
+  }
+
+  succeed(workerId: WorkerId, { held, next }: StoreSuccession): boolean {
+    const known = this.#enrolments.get(workerId);
+    const follows = known === undefined ? held === null : known.token === held;
+    const isAgain = known?.token === next && known.previous === held;
+    if (!follows && !isAgain) return false;
+    this.#enrolments.set(workerId, { token: next, previous: held });
+    return true;
+  }
+
+  enrolled(): readonly WorkerId[] {
+    return [...this.#enrolments.keys()].toSorted();
   }
 
   receivers(): readonly ReceiverRecord[] {
