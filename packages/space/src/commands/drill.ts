@@ -2,6 +2,7 @@
 // Copyright 2026 The SPACE authors
 
 import { parseArgs } from "node:util";
+import { drillCut } from "../drill/cut.ts";
 import { withSystem } from "../drill/drill-system.ts";
 import { drillMoves } from "../drill/moves.ts";
 import { drillTerminal } from "../drill/terminal.ts";
@@ -34,6 +35,13 @@ const drills: Readonly<Record<string, Drill>> = {
         paceMs: number("pace-ms"),
       };
       return withSystem(2, (system) => drillMoves(system, options));
+    },
+  },
+  cut: {
+    numbers: { streams: 100, rounds: 10 },
+    run: (number) => {
+      const options = { streams: number("streams"), rounds: number("rounds") };
+      return withSystem(1, (system) => drillCut(system, options));
     },
   },
   terminal: {

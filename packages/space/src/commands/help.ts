@@ -31,6 +31,8 @@ const text = `SPACE runs untrusted code for AI agents in isolated, stateful sand
       --callers N --cycles N --sandboxes N --pace-ms N --json
   ./space drill terminal    type into a terminal while its sandbox is paused and resumed; each byte once, in order
       --bytes N --pauses N --json
+  ./space drill cut         how long the last of many streams outlives the epoch that it was opened under
+      --streams N --rounds N --json
   ./space version           versions of SPACE, its API and Node
   ./space help              this
 
