@@ -5,7 +5,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { drillMoves, drillTerminal } from "@space/space";
+import { drillCut, drillMoves, drillTerminal } from "@space/space";
 import { type EmbeddedRig, startRig } from "../src/embedded-rig.ts";
 import { hostResources, leftBehind } from "../src/host-resources.ts";
 
@@ -45,4 +45,13 @@ test("R-22: what is typed into a terminal across pauses arrives once and in orde
     JSON.stringify(report),
   );
   assert.ok(report.typedIntoPauses > 0 && report.continuedStreams >= 5, JSON.stringify(report));
+});
+
+test("R-21: every stream of a sandbox ends with its epoch, within 100 ms of the first, and no piece comes after", {
+  skip,
+}, async () => {
+  const report = await drillCut(rig.system, { streams: 24, rounds: 2 });
+  assert.deepEqual([report.outlived, report.reasons], [0, { "epoch-ended": 48 }], JSON.stringify(report));
+  assert.ok(report.lastHeardMs <= report.limitMs, JSON.stringify(report));
+  assert.equal(report.ok, true);
 });
