@@ -11,5 +11,6 @@ export {
 } from "./control-plane.ts";
 export type { KeyAdministration, KeyView } from "./key-administration.ts";
 export { type ControlLimits, defaultControlLimits } from "./limits.ts";
+export { type OfflineKeys, openOfflineKeys } from "./offline-keys.ts";
 export type { ControlPlanePorts } from "./parts.ts";
 export type { ShutDownReport } from "./shut-down.ts";

@@ -10,6 +10,13 @@ export function explain(error: unknown): string {
     return `the data directory is held by process ${error.details.pid}; stop that one first or give another --data`;
   }
   if (isSpaceError(error, "host/unfit")) return `${error.details.problem}; ${error.details.remedy}`;
+  if (isSpaceError(error, "root-key/absent"))
+    return "the root key is not in the data directory: put it back, or name it with --root-key FILE";
+  if (isSpaceError(error, "signing-key/unknown"))
+    return `no signing key, or more than one, begins with ${error.details.kid}; ./space keys list shows them`;
+  if (isSpaceError(error, "signing-key/state")) return `that key is ${error.details.state} already`;
+  if (isSpaceError(error, "chain/refused"))
+    return `the chain does not hold: ${error.details.link}: ${error.details.problem}`;
   if (isSpaceError(error)) return `${error.code} ${JSON.stringify(error.details)}${becauseOf(error.cause)}`;
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }

@@ -3,14 +3,17 @@
 
 import { audit } from "./commands/audit.ts";
 import { bench } from "./commands/bench.ts";
+import { chain } from "./commands/chain.ts";
 import { demo } from "./commands/demo.ts";
 import { doctor } from "./commands/doctor.ts";
 import { drill } from "./commands/drill.ts";
 import { help } from "./commands/help.ts";
+import { keys } from "./commands/keys.ts";
 import { sim } from "./commands/sim.ts";
 import { test } from "./commands/test.ts";
 import { up } from "./commands/up.ts";
 import { version } from "./commands/version.ts";
+import { workers } from "./commands/workers.ts";
 import { explain } from "./failure.ts";
 
 /** A command gets the arguments after its name and answers with the exit code. */
@@ -19,14 +22,17 @@ type Command = (args: readonly string[]) => Promise<number>;
 const commands: Readonly<Record<string, Command>> = {
   audit,
   bench,
+  chain,
   demo,
   doctor,
   drill,
   help,
+  keys,
   sim,
   test,
   up,
   version,
+  workers,
   "--help": help,
   "-h": help,
   "--version": version,

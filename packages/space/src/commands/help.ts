@@ -33,6 +33,15 @@ const text = `SPACE runs untrusted code for AI agents in isolated, stateful sand
       --bytes N --pauses N --json
   ./space drill cut         how long the last of many streams outlives the epoch that it was opened under
       --streams N --rounds N --json
+  ./space keys list         the signing keys and their states (--data DIR, --json); works beside a running SPACE and without
+  ./space keys rotate       let a new key sign; the one before is trusted for three minutes more
+  ./space keys revoke KID   trust a key no longer, from now on
+      --root-key FILE       where the root key is, when it is not kept in the data directory
+  ./space chain verify SANDBOX   verify a sandbox's identity chain down to its first execution (--data DIR, --json)
+  ./space chain verify --file FILE --root ROOTPUB   the same from an export alone; ROOTPUB is the key or a file with it
+  ./space chain export SANDBOX --out FILE   write the chain with all that verifies it
+  ./space workers list      the workers of this machine (--data DIR, --json)
+  ./space workers enrol NAME     let a worker whose store is refused start as a new one
   ./space version           versions of SPACE, its API and Node
   ./space help              this
 

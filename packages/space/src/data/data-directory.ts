@@ -30,8 +30,8 @@ export function openDataDirectory(path: string): DataDirectory {
   const root = realpathSync(wanted);
   const lock = join(root, "lock");
   hold(lock);
-  const hash = createHash("sha256").update(root).digest();
-  const run = join("/run/space", hash.toString("hex", 0, 6));
+  const hash = hashOf(root);
+  const run = runDirectory(root);
   const directory: DataDirectory = {
     root,
     control: join(root, "control"),
@@ -47,6 +47,15 @@ export function openDataDirectory(path: string): DataDirectory {
   }
   mkdirSync(run, { recursive: true, mode: 0o755 });
   return directory;
+}
+
+/** Where the sockets of the installation in this (real) directory are. */
+export function runDirectory(root: string): string {
+  return join("/run/space", hashOf(root).toString("hex", 0, 6));
+}
+
+function hashOf(root: string): Buffer {
+  return createHash("sha256").update(root).digest();
 }
 
 /**

@@ -46,6 +46,11 @@ export class RootKeyFile implements RootKey {
     return new RootKeyFile(path, readPinned(pinned));
   }
 
+  /** Whether it can be read now. */
+  get isHere(): boolean {
+    return this.#find() !== undefined;
+  }
+
   async use<T>(work: (pem: Secret<string>) => T): Promise<T> {
     const path = [this.#lent, this.#path].find(
       (candidate) => candidate !== undefined && existsSync(candidate),
@@ -61,6 +66,10 @@ export class RootKeyFile implements RootKey {
       });
     }
     return work(pem);
+  }
+
+  #find(): string | undefined {
+    return [this.#lent, this.#path].find((candidate) => candidate !== undefined && existsSync(candidate));
   }
 
   /** For as long as `work` takes, the key is read from `path` where it is not at its place. */

@@ -2,9 +2,10 @@
 // Copyright 2026 The SPACE authors
 
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import type { Server } from "node:net";
 import { join } from "node:path";
 import type { Duplex } from "node:stream";
-import { AuditLog } from "@space/audit-log";
+import type { AuditLog } from "@space/audit-log";
 import { CapabilityIssuer, importSigningKey } from "@space/capability";
 import {
   type ControlLimits,
@@ -20,6 +21,7 @@ import {
   type ExecutionLimits,
   parseWorkerId,
   type RouteSource,
+  type SandboxId,
   Secret,
   type SubstrateName,
   type TenantId,
@@ -27,10 +29,14 @@ import {
 } from "@space/model";
 import { loadOrCreateEdge, loadOrCreateMesh } from "@space/mtls";
 import { type ControlStore, openControlStore } from "@space/store-sqlite";
-import { auditDirectory, controlPlaneProcess } from "../data/audit-directories.ts";
+import { answerAdmin } from "../admin/admin-service.ts";
+import { serveAdmin } from "../admin/admin-socket.ts";
+import { adminSocketPath } from "../admin/open-admin.ts";
+import { openControlAudit } from "../data/control-audit.ts";
 import { type DataDirectory, openDataDirectory } from "../data/data-directory.ts";
 import { writeDurably } from "../data/durable-file.ts";
 import { type InstallationKeys, openInstallationKeys } from "../data/installation-keys.ts";
+import { issuer } from "../data/issuer.ts";
 import { listenMesh, portOf } from "../host/mesh-sockets.ts";
 import { systemClock } from "../host/system-clock.ts";
 import { systemRandom } from "../host/system-random.ts";
@@ -42,7 +48,6 @@ import { type EnrolledWorker, enrolWorkers } from "./worker-enrolment.ts";
 import { supersededText, untilReady } from "./worker-readiness.ts";
 import { WorkerSupervisor } from "./worker-supervisor.ts";
 
-const issuer = "space";
 /** What is not paused by then is lost, so it is long: who cannot wait kills this process, and what runs stays for the next. */
 const shutDownLimitMs = 15 * 60_000;
 
@@ -131,7 +136,7 @@ async function compose(
   directory: DataDirectory,
   undo: (() => unknown)[],
 ): Promise<EmbeddedSystem> {
-  const { keys, audit, store, control } = await startControlPlane(options, directory, undo);
+  const { keys, audit, store, control, admin } = await startControlPlane(options, directory, undo);
   const nowMs = systemClock.wallMs();
   const authority = await loadOrCreateMesh({ directory: directory.tls, nowMs });
   const mesh = await Mesh.join({ tls: directory.tls, authority, nowMs });
@@ -201,6 +206,7 @@ async function compose(
     apiKey: await ownersKey(directory, control, tenantId),
     async stop() {
       servers.close();
+      admin.close();
       await control.shutDown(shutDownLimitMs);
       await supervisor.stop("stopAll");
       gatewayPart.close();
@@ -219,6 +225,7 @@ interface StartedControlPlane {
   readonly audit: AuditLog;
   readonly store: ControlStore;
   readonly control: ControlPlane;
+  readonly admin: Server;
 }
 
 async function startControlPlane(
@@ -227,10 +234,7 @@ async function startControlPlane(
   undo: (() => unknown)[],
 ): Promise<StartedControlPlane> {
   const keys = openInstallationKeys(directory);
-  const audit = AuditLog.open(
-    { directory: auditDirectory(directory.root, controlPlaneProcess), process: controlPlaneProcess },
-    { clock: systemClock, random: systemRandom },
-  );
+  const audit = openControlAudit(directory.root);
   const store = openControlStore(directory.control, systemClock);
   undo.push(() => audit.close().then(() => store.close()));
   const { rootKey, privateKeys, tokenSecret } = keys;
@@ -244,7 +248,14 @@ async function startControlPlane(
   );
   undo.push(() => control.close());
   audit.signWith(control.auditCheckpoint);
-  return { keys, audit, store, control };
+  const target = { keys: control.keys, rootKey, chain: (sandboxId: SandboxId) => control.chain(sandboxId) };
+  const admin = await serveAdmin(
+    adminSocketPath(directory.run),
+    (method, params) => answerAdmin(target, method, params),
+    audit,
+  );
+  undo.push(() => admin.close());
+  return { keys, audit, store, control, admin };
 }
 
 interface SystemParts {
