@@ -5,6 +5,7 @@ import {
   type AuditSink,
   type Clock,
   isSpaceError,
+  leaseMarginMs,
   type SigningKeyRecord,
   SpaceError,
   type StoredKeyBundle,
@@ -149,7 +150,7 @@ export class KeyRotation {
     const gateways = await receivers.deliver("gateway", newest);
     if (newest.version !== this.#forWorkers.version) {
       this.#withheldSinceMs ??= clock.monotonicMs();
-      const isLate = clock.monotonicMs() - this.#withheldSinceMs >= limits.receiverTermMs;
+      const isLate = clock.monotonicMs() - this.#withheldSinceMs >= limits.leaseMs + leaseMarginMs;
       // A gateway that does not answer for so long has no lease: revocation does not wait for it.
       if (gateways || isLate || !this.#takesAway(newest)) {
         this.#forWorkers = newest;

@@ -42,8 +42,6 @@ export interface ControlLimits {
   /** First and longest pause before an order, or the pause of an expired sandbox, is tried again. */
   readonly retryFirstMs: number;
   readonly retryLongestMs: number;
-  /** A receiver that was heard of last so long ago has no lease any more, whatever the clocks (R-16: term and drift). */
-  readonly receiverTermMs: number;
   readonly keyTickMs: number;
   /** how long a signing key is trusted after it has signed last; at least 150 s. */
   readonly keyOverlapMs: number;
@@ -79,7 +77,6 @@ export const defaultControlLimits: ControlLimits = {
   atOnce: 16,
   retryFirstMs: 1000,
   retryLongestMs: 60_000,
-  receiverTermMs: 65_000,
   keyTickMs: 1000,
   keyOverlapMs: 180_000,
   keyMaxAgeMs: 24 * 3_600_000,
