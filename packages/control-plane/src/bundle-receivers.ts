@@ -49,7 +49,7 @@ export class ConnectedReceivers implements BundleReceivers {
    * anything else, it holds that: no key has begun to sign meanwhile that it has not heard of (R-10).
    */
   async bringUpToDate(receiver: KeyBundleReceiver, newest: () => StoredKeyBundle): Promise<void> {
-    let held = 0;
+    let held = this.#held.get(receiver) ?? 0;
     while (held < newest().version) {
       const { version, token } = newest();
       await receiver.replaceKeys(token);

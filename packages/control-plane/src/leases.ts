@@ -73,13 +73,13 @@ export class Leases {
 
   /**
    * Answers a request that arrived just now. The grant is told on the feed before this resolves. Withheld while a
-   * retirement or the keys of version `owedBundle` are unacknowledged. Throws `store/failed`, or what the worker answers to the grant.
+   * retirement or the keys of version `owedBundle` (asked for at the last moment) are unacknowledged. Throws `store/failed`, or what the worker answers to the grant.
    */
-  async renew(workerId: WorkerId, request: LeaseRequest, owedBundle: number): Promise<LeaseAnswer> {
+  async renew(workerId: WorkerId, request: LeaseRequest, owedBundle: () => number): Promise<LeaseAnswer> {
     const { clock, feeds, receivers, limits, signer, audit } = this.#ports;
     const arrivedMs = clock.bootMs();
     const isSettled = await within(clock, limits.leaseWaitMs, feeds.settled(workerId));
-    if (isSettled !== true || feeds.acknowledged(workerId).bundleVersion < owedBundle) {
+    if (isSettled !== true || feeds.acknowledged(workerId).bundleVersion < owedBundle()) {
       audit.record("lease/withheld", { workerId });
       return { kind: "withheld", retryMs: limits.leaseRetryMs };
     }

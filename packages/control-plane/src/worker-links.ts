@@ -9,6 +9,7 @@ import {
   type ReceiverFeed,
   type SandboxRecord,
   SpaceError,
+  type StoredKeyBundle,
   type WorkerControl,
   type WorkerHandle,
   type WorkerHello,
@@ -171,7 +172,10 @@ export class AcceptedWorker implements WorkerPresence {
       if (!isSpaceError(error)) throw error; // tried again with the next request
       audit.record("upkeep/failed", { task: "compare records", sandboxId: null, code: codeOf(error) });
     }
-    const answer = await leases.renew(workerId, request, parts.rotation.bundleForWorkers.version);
+    // what was announced since it joined, it has heard from nobody as long as it has no lease.
+    const owed = (): StoredKeyBundle => parts.rotation.bundleForWorkers;
+    await parts.receivers.bringUpToDate(handle.keys, owed);
+    const answer = await leases.renew(workerId, request, () => owed().version);
     if (answer.kind === "granted") this.#enter(handle, agreement);
     return answer;
   }

@@ -130,6 +130,23 @@ describe("rotation", () => {
     assert.equal(rig.control.workers().length, 2);
   });
 
+  test("R-10, R-16: one that has joined and has no lease yet gets the key before the lease", async (context) => {
+    const subject = await openKeyRig(context, { workers: 1 });
+    const { rig, workers } = subject;
+    const { presence, detach } = rig.control.attach(workers[1].workerId, workers[1]);
+    await presence.hello(workers[1].hello());
+    workers[1].connected();
+    await settle();
+    assert.equal(workers[1].hello().bundleVersion, 1);
+    await rig.control.keys.rotate(); // it may serve nobody, so nobody waits for it
+    assert.deepEqual(subject.states(), ["retiring", "signing"]);
+    assert.equal(workers[1].hello().bundleVersion, 1, "the fault landed");
+    void workers[1].renew(presence);
+    await settle();
+    assert.deepEqual([workers[1].hello().bundleVersion, rig.control.workers().length], [2, 2]);
+    detach();
+  });
+
   test("a second rotation while one is under way is the same one", async (context) => {
     const subject = await openKeyRig(context);
     subject.rig.detach(subject.workers[0]);
