@@ -4,6 +4,15 @@
 export { ControlGroups } from "./control-groups.ts";
 export { ensureDebianPackages, type HostPackage } from "./debian-packages.ts";
 export {
+  checkEndpoint,
+  type EndpointReader,
+  type EndpointVerdict,
+  HeldProcess,
+  kernelReader,
+  type RecordedEndpoint,
+  requireEndpoint,
+} from "./endpoint-check.ts";
+export {
   evidenceMismatch,
   hostBootId,
   processEvidence,
@@ -12,4 +21,4 @@ export {
   stillRuns,
 } from "./process-evidence.ts";
 export { bootTimeNanoseconds, type PeerCredentials, socketCredentials } from "./system-calls.ts";
-export { listeningInode, pathInode, peerCredentials } from "./unix-peer.ts";
+export { holdsSocket, listeningInode, pathInode, peerCredentials, peerProcess } from "./unix-peer.ts";

@@ -15,7 +15,13 @@ import {
   type Substrate,
   type SubstrateAbilities,
 } from "@space/model";
-import { ControlGroups, hostBootId, listeningInode, processEvidence } from "@space/platform-linux";
+import {
+  ControlGroups,
+  holdsSocket,
+  hostBootId,
+  listeningInode,
+  processEvidence,
+} from "@space/platform-linux";
 import {
   GuestConnectionError,
   GuestError,
@@ -274,7 +280,9 @@ export class NamespaceSubstrate implements Substrate {
     const socketPath = this.#socketPath(activationId);
     const guest = processEvidence(pid);
     const socketInode = listeningInode(socketPath);
-    if (guest.startTime !== String(startTime) || socketInode === undefined) {
+    // the very process, and the socket that listens there is its own.
+    const isOwner = socketInode !== undefined && holdsSocket(pid, socketInode);
+    if (guest.startTime !== String(startTime) || !isOwner) {
       throw new SpaceError("endpoint/unverifiable", { problem: "the guest is gone" });
     }
     return { hostBootId: hostBootId(), guest, socketPath, socketInode, cgroup };

@@ -5,8 +5,8 @@
 
 import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
-import type { AuditSink } from "@space/model";
-import { peerCredentials, processStartTime } from "@space/platform-linux";
+import { type AuditSink, SpaceError } from "@space/model";
+import { peerCredentials, peerProcess, processStartTime } from "@space/platform-linux";
 import { type ConnectedGuest, createSpacedHost, type PeerEvidence } from "@space/spaced-host";
 import { errorLog } from "../host/error-log.ts";
 import { systemClock } from "../host/system-clock.ts";
@@ -48,6 +48,10 @@ async function connectGuest(path: string): Promise<ConnectedGuest> {
 
 function evidenceOf(socket: Socket): PeerEvidence {
   const { pid, uid } = peerCredentials(socket);
+  const living = peerProcess(socket);
+  // A pid is still reported after its process has died, and then may be anybody's.
+  if (living !== pid && living !== "unsupported")
+    throw new SpaceError("endpoint/unverifiable", { problem: "the peer has ended" });
   return { pid, uid, startTime: processStartTime(pid) ?? "" };
 }
 

@@ -5,8 +5,8 @@ import { chownSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { type ProcessEvidence, SpaceError } from "@space/model";
-import { evidenceMismatch, peerCredentials, processEvidence, processStartTime } from "@space/platform-linux";
+import { SpaceError } from "@space/model";
+import { checkEndpoint, HeldProcess, requireEndpoint } from "@space/platform-linux";
 import type { LaunchClient } from "@space/spaced-guest";
 import type { BridgeConfig } from "../bridge/bridge-config.ts";
 import { checkout } from "../product.ts";
@@ -30,7 +30,7 @@ export class BridgeProcess {
   readonly #place: BridgePlace;
   readonly #launcher: () => LaunchClient;
   readonly #socketPath: string;
-  #evidence: ProcessEvidence | undefined;
+  #held: HeldProcess | undefined;
 
   constructor(place: BridgePlace, launcher: () => LaunchClient) {
     this.#place = place;
@@ -40,12 +40,11 @@ export class BridgeProcess {
 
   /** A connection whose other end is the recorded bridge. Throws `endpoint/mismatch` or `endpoint/unverifiable`. */
   async connect(signal: AbortSignal): Promise<Socket> {
-    const evidence = await this.#running();
-    const socket = await this.#dial(signal);
+    const held = await this.#running();
+    const socket = await this.#dial(held, signal);
     try {
-      const found = processEvidence(peerCredentials(socket).pid);
-      const problem = evidenceMismatch(evidence, found);
-      if (problem !== undefined) throw new SpaceError("endpoint/mismatch", { problem: `bridge: ${problem}` });
+      const recorded = { process: held.evidence, socketPath: this.#socketPath };
+      requireEndpoint("bridge", checkEndpoint(socket, recorded));
       return socket;
     } catch (error) {
       socket.destroy();
@@ -54,24 +53,24 @@ export class BridgeProcess {
   }
 
   /** The bridge that runs, by the launcher's word and the kernel's; started now when there is none. */
-  async #running(): Promise<ProcessEvidence> {
+  async #running(): Promise<HeldProcess> {
     const listed = (await this.#launcher().list()).find(
       ({ name, running }) => name === bridgeName && running,
     );
-    if (listed !== undefined) {
-      if (this.#evidence?.pid === listed.hostPid) return this.#evidence;
-      const evidence = processEvidence(listed.hostPid);
-      if (evidence.startTime !== listed.startTime.toString()) {
-        throw new SpaceError("endpoint/mismatch", { problem: "bridge: the pid was used again" });
-      }
-      this.#evidence = evidence;
-      return evidence;
-    }
-    this.#evidence = await this.#start();
-    return this.#evidence;
+    if (listed === undefined) return this.#hold(await this.#start());
+    const { hostPid, startTime } = listed;
+    if (this.#held?.is(hostPid, startTime.toString()) === true) return this.#held;
+    return this.#hold({ hostPid, startTime });
   }
 
-  async #start(): Promise<ProcessEvidence> {
+  #hold({ hostPid, startTime }: { readonly hostPid: number; readonly startTime: bigint }): HeldProcess {
+    this.#held?.release();
+    this.#held = undefined;
+    this.#held = HeldProcess.hold(hostPid, startTime.toString());
+    return this.#held;
+  }
+
+  async #start(): Promise<{ readonly hostPid: number; readonly startTime: bigint }> {
     const { run, userId, logPath } = this.#place;
     const folder = join(run, "bridge");
     mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -80,7 +79,7 @@ export class BridgeProcess {
     const config: BridgeConfig = { socket: this.#socketPath, daemonNote: daemonNotePath(run) };
     const configPath = join(run, "bridge.json");
     writeFileSync(configPath, JSON.stringify(config), { mode: 0o644 });
-    const { hostPid } = await this.#launcher().host({
+    return this.#launcher().host({
       name: bridgeName,
       uid: userId,
       gid: userId,
@@ -95,17 +94,14 @@ export class BridgeProcess {
         { path: run, readOnly: false },
       ],
     });
-    return processEvidence(hostPid);
   }
 
   /** A bridge that was just started does not listen at once. */
-  async #dial(signal: AbortSignal): Promise<Socket> {
+  async #dial(held: HeldProcess, signal: AbortSignal): Promise<Socket> {
     for (;;) {
       const socket = await connectOnce(this.#socketPath);
       if (socket !== undefined) return socket;
-      if (this.#evidence !== undefined && processStartTime(this.#evidence.pid) !== this.#evidence.startTime) {
-        throw new SpaceError("endpoint/unverifiable", { problem: "the bridge has ended" });
-      }
+      if (!held.alive) throw new SpaceError("endpoint/unverifiable", { problem: "the bridge has ended" });
       await pause(connectEveryMs, undefined, { signal });
     }
   }
