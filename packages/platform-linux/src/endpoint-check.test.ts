@@ -33,7 +33,7 @@ after(() => {
 /** A process that listens at the path, whoever listened there before, and says when it does. */
 async function listenAt(path: string): Promise<{ child: ChildProcess; pid: number }> {
   const program = `const path = ${JSON.stringify(path)}; require("node:fs").rmSync(path, { force: true });
-    require("node:net").createServer((s) => s.on("error", () => {})).listen(path, () => console.log("up"));`;
+    require("node:net").createServer((s) => s.on("error", () => {}).write("x")).listen(path, () => console.log("up"));`;
   const child = spawn(process.execPath, ["-e", program], { stdio: ["ignore", "pipe", "inherit"] });
   children.push(child);
   assert.ok(child.stdout);
@@ -90,6 +90,8 @@ test("R-19: a peer that has died is refused, although the kernel still reports i
   const { child, pid } = await listenAt(socketPath);
   const recorded = { process: processEvidence(pid), socketPath };
   const socket = await dial(socketPath);
+  await once(socket, "data"); // it has been accepted, so that its end is no reset
+  socket.pause();
   child.kill("SIGKILL");
   await once(child, "exit");
   const verdict = (() => {
