@@ -112,6 +112,23 @@ test("R-22, incident 9: a process that a move to another worker left behind ends
   await sandbox.kill();
 });
 
+test("R-22: a watch goes on after a pause on the same worker", { skip }, async () => {
+  const sandbox = await create();
+  await sandbox.files.makeDir("/home/user/watched");
+  const events: string[] = [];
+  const watch = await sandbox.files.watchDir("/home/user/watched", ({ name }) => void events.push(name), {
+    timeoutMs: 0,
+  });
+  await sandbox.files.write("/home/user/watched/before", "1");
+  await until("the first file is told", () => events.includes("before"));
+  await sandbox.pause();
+  await resume(sandbox);
+  await sandbox.files.write("/home/user/watched/after", "2");
+  await until("the second file is told", () => events.includes("after"));
+  await watch.stop();
+  await sandbox.kill();
+});
+
 test("a killed sandbox's stream ends as clients know it", { skip }, async () => {
   const sandbox = await create();
   const { handle, seen } = await count(sandbox, 100_000);
