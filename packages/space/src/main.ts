@@ -7,6 +7,7 @@ import { chain } from "./commands/chain.ts";
 import { demo } from "./commands/demo.ts";
 import { doctor } from "./commands/doctor.ts";
 import { drill } from "./commands/drill.ts";
+import { fuzz } from "./commands/fuzz.ts";
 import { help } from "./commands/help.ts";
 import { keys } from "./commands/keys.ts";
 import { sim } from "./commands/sim.ts";
@@ -25,6 +26,7 @@ const commands: Readonly<Record<string, Command>> = {
   chain,
   demo,
   doctor,
+  fuzz,
   drill,
   help,
   keys,

@@ -42,6 +42,8 @@ const text = `SPACE runs untrusted code for AI agents in isolated, stateful sand
   ./space chain export SANDBOX --out FILE   write the chain with all that verifies it
   ./space workers list      the workers of this machine (--data DIR, --json)
   ./space workers enrol NAME     let a worker whose store is refused start as a new one
+  ./space fuzz TARGET       give a parser mutated input until it fails (capability, certificate, frames, …)
+      --seconds N --seed S  how long, and which inputs; --save keeps new kinds in packages/testing/corpus
   ./space version           versions of SPACE, its API and Node
   ./space help              this
 
