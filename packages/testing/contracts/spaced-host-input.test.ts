@@ -91,6 +91,29 @@ it("serves a terminal: its size, its output, its input, a new size", async () =>
   rig.close();
 });
 
+it("incident 11: a terminal that nobody uses for five hours is shown to live, and is still there", async () => {
+  const rig = await withPrograms();
+  rig.guest.programs.set("sh", (process) => {
+    process.onInput = (chunk) => {
+      void process.output("pty", chunk);
+      return true;
+    };
+  });
+  const answer = await rig.stream(
+    start,
+    { process: { cmd: "sh" }, pty: { size: { cols: 80, rows: 24 } } },
+    { "keepalive-ping-interval": "50" },
+  );
+  await rig.clock.advance(5 * 3_600_000);
+  const lives = answer.messages().filter((message) => JSON.stringify(message).includes("keepalive"));
+  assert.equal(lives.length, 360);
+  const process = { pid: rig.guest.started[0]?.pid };
+  await rig.rpc("process.Process/SendInput", { process, input: { pty: base64("x") } });
+  assert.deepEqual(answer.messages().at(-1), { event: { data: { pty: base64("x") } } });
+  assert.equal(answer.reset, undefined);
+  rig.close();
+});
+
 it("streams input in one call", async () => {
   const rig = await withPrograms();
   await rig.stream(start, { process: { cmd: "idle" } });
