@@ -102,6 +102,8 @@ function identities(): readonly AdmissionVector[] {
     against("an older generation", { generation: "8" }, "refresh-route older-generation"),
     against("a newer generation", { generation: "6" }, "refresh-route newer-generation"),
     against("another worker", { worker: "v" }, "refresh-route other-placement"),
+    against("another substrate", { substrate: "qemu" }, "refresh-route other-placement"),
+    against("another pod", { podUid: "4f2a-2" }, "refresh-route other-placement"),
     against("another activation", { activation: "f" }, "refresh-route other-activation"),
     against("another attempt", { attempt: 2 }, "refresh-route other-activation"),
     vector("a retired execution", "R-13", "refresh-route retired", {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
+import { createHmac } from "node:crypto";
 import { certificateDigest, countersignManifest, publicKeyText, type SigningKey } from "@space/capability";
 import { fixedKey, headerText, signParts } from "./fixed-keys.ts";
 import { claimsJson, identityJson, issuedAt, portAccess } from "./vector-identities.ts";
@@ -99,6 +100,7 @@ function illFormedTokens(): readonly TokenVector[] {
     form("not ASCII", `${header}.${payload}\u00e9.${signature}`),
     withHeader("alg none", { alg: "none", typ, kid }),
     withHeader("alg HS256", { alg: "HS256", typ, kid }),
+    form("HS256 with the public key as its secret", hmacWithPublicKey()),
     withHeader("alg Ed25519", { alg: "Ed25519", typ, kid }),
     withHeader("no typ", { alg: "EdDSA", kid }),
     withHeader("typ of a certificate", { alg: "EdDSA", typ: typeOf.certificate, kid }),
@@ -121,6 +123,16 @@ function illFormedTokens(): readonly TokenVector[] {
     form("not JSON", signRaw(raw.slice(0, -1))),
     form("an array", signRaw(`[${raw}]`)),
   ];
+}
+
+/** What a verifier takes that lets the header choose the algorithm. */
+function hmacWithPublicKey(): string {
+  const forged = Buffer.from(text({ alg: "HS256", typ: typeOf.capability, kid: signer.kid })).toString(
+    "base64url",
+  );
+  const secret = Buffer.from(publicKeyText(signer.publicKey), "base64url");
+  const mac = createHmac("sha256", secret).update(`${forged}.${payload}`).digest("base64url");
+  return `${forged}.${payload}.${mac}`;
 }
 
 function illFormedClaims(): readonly TokenVector[] {

@@ -16,15 +16,18 @@ export function identityJson(
     readonly sandboxId?: string;
     readonly generation?: string;
     readonly worker?: string;
+    readonly substrate?: string;
+    readonly podUid?: string;
     readonly activation?: string;
     readonly attempt?: number;
   } = {},
 ) {
   const { sandboxId = target, generation = "7", worker = "w", activation = "c", attempt = 1 } = change;
+  const { substrate = "namespace", podUid } = change;
   return {
     sandboxId,
     generation,
-    placement: { workerId: `wrk_${worker.repeat(16)}`, substrate: "namespace" },
+    placement: { workerId: `wrk_${worker.repeat(16)}`, substrate, ...(podUid !== undefined && { podUid }) },
     activation: { id: `act_${activation.repeat(26)}`, attempt },
   };
 }
