@@ -42,7 +42,7 @@ export async function connectSandbox(parts: ControlParts, connecting: Connecting
       }
       case "paused":
       case "lost": {
-        if (record.snapshot === null) throw stateForbids(record);
+        if (record.state === "lost") requireNamed(record, request);
         const resumed = await resumePaused(parts, record, request);
         if (resumed !== undefined) return connectedView(resumed, parts.tokens, true);
         break;
@@ -71,6 +71,16 @@ async function extend(
   if (endAtMs <= record.endAtMs) return record;
   const outcome = await parts.sandboxes.change({ on: record, change: { kind: "set-end", endAtMs } });
   return outcome.kind === "won" ? outcome.record : undefined;
+}
+
+/** Statement 5: what it wrote since its newest snapshot is gone, so only who names that snapshot goes on from it. */
+function requireNamed({ sandboxId, reason, snapshot }: SandboxRecord, request: ConnectSandbox): void {
+  if (snapshot !== null && request.snapshot === snapshot.digest) return;
+  throw new SpaceError("sandbox/lost", {
+    sandboxId,
+    reason: reason ?? "unknown",
+    snapshot: snapshot?.digest ?? null,
+  });
 }
 
 function stateForbids({ sandboxId, state }: SandboxRecord): SpaceError {

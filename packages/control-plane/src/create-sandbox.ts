@@ -78,6 +78,7 @@ function begin(parts: ControlParts, { caller, request, template, worker }: Begin
     onTimeout: request.onTimeout,
     keepMemory: request.keepMemory,
     autoResume: request.autoResume,
+    autoRecover: request.autoRecover,
     timeoutMs: request.timeoutMs,
     metadata: request.metadata,
     variables: request.variables,
@@ -115,8 +116,8 @@ async function firstAnswer(parts: ControlParts, sandboxId: SandboxId): Promise<C
 function fingerprintOf(request: CreateSandbox): Digest {
   const sorted = (map: Readonly<Record<string, string>>): unknown =>
     Object.entries(map).toSorted(([a], [b]) => (a < b ? -1 : 1));
-  const { template, timeoutMs, onTimeout, keepMemory, autoResume, workerId = null } = request;
-  const facts = [template, timeoutMs, onTimeout, keepMemory, autoResume, workerId];
+  const { template, timeoutMs, onTimeout, keepMemory, autoResume, autoRecover, workerId = null } = request;
+  const facts = [template, timeoutMs, onTimeout, keepMemory, autoResume, autoRecover, workerId];
   const text = JSON.stringify([...facts, sorted(request.metadata), sorted(request.variables)]);
   return parseDigest(createHash("sha256").update(text).digest("hex"));
 }

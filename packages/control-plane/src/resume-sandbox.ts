@@ -11,6 +11,7 @@ import {
   SpaceError,
   unreachable,
 } from "@space/model";
+import { awaitPredecessors } from "./await-predecessors.ts";
 import { bringUp } from "./bring-up.ts";
 import { type ControlParts, newClaim, recordState } from "./parts.ts";
 import type { Placement } from "./placements.ts";
@@ -18,7 +19,7 @@ import { readRestorePoint } from "./restore-point.ts";
 
 /**
  * Resumes a paused or lost sandbox as its next generation (R-1), if it still is as the record says; undefined when it is
- * not. When it fails, the sandbox is paused again, and intact. Throws `snapshot/refused`, `limit/sandboxes`,
+ * not. When it fails, the sandbox is what it was, and intact. Throws `worker/unfenced`, `snapshot/refused`, `limit/sandboxes`,
  * `worker/none-free` and the worker's failures.
  */
 export async function resumePaused(
@@ -29,6 +30,12 @@ export async function resumePaused(
   const { manifest, digest } = await readRestorePoint(parts, record);
   const placement = await choose(parts, record, request);
   const { worker } = placement;
+  try {
+    await awaitPredecessors(parts, record, worker.workerId);
+  } catch (error) {
+    placement.release();
+    throw error;
+  }
   const claim = newClaim(parts);
   const identity = nextIdentity(parts, record, placement);
   const outcome = await parts.sandboxes

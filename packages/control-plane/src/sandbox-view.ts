@@ -22,6 +22,9 @@ export function viewOf(record: SandboxRecord): SandboxView {
     diskMb: Math.floor(limits.diskBytes / mebibyte),
     onTimeout: record.onTimeout,
     autoResume: record.autoResume,
+    autoRecover: record.autoRecover,
+    lostReason: record.state === "lost" ? record.reason : null,
+    recoveredFrom: record.state === "lost" ? null : record.lostGeneration,
     generation: record.generation,
     workerId: placeOf(record),
     // What is kept now: the manifest's word alone may be about frozen processes that are gone.
@@ -29,6 +32,7 @@ export function viewOf(record: SandboxRecord): SandboxView {
       snapshot === null
         ? null
         : {
+            digest: snapshot.digest,
             memory: snapshot.frozenOn === null ? "none" : "frozen-on-worker",
             sizeBytes: snapshot.sizeBytes,
           },

@@ -2,6 +2,7 @@
 // Copyright 2026 The SPACE authors
 
 import type { SandboxRecord } from "@space/model";
+import { giveUp } from "./bring-up.ts";
 import { loseSandbox } from "./lose-sandbox.ts";
 import type { ControlParts } from "./parts.ts";
 import { pauseRunning } from "./pause-sandbox.ts";
@@ -67,7 +68,8 @@ async function discardFrozen(parts: ControlParts): Promise<number> {
 async function loseRest(parts: ControlParts): Promise<number> {
   let lost = 0;
   for (const record of await parts.sandboxes.live()) {
-    const isOpen = record.state === "running" || record.state === "pausing" || record.state === "resuming";
+    if (record.state === "resuming") await giveUp(parts, record, "stopped"); // what it was resumed from stays
+    const isOpen = record.state === "running" || record.state === "pausing";
     if (isOpen && (await loseSandbox(parts, record, "the installation was stopped"))) lost += 1;
   }
   return lost;

@@ -4,6 +4,7 @@
 import { codeOf } from "./failures.ts";
 import { loseUnleased } from "./lose-unleased.ts";
 import type { ControlParts } from "./parts.ts";
+import { recoverLost } from "./recover-lost.ts";
 import { recoverAbandoned } from "./recovery.ts";
 import { TtlReaper } from "./ttl-reaper.ts";
 
@@ -26,6 +27,7 @@ export class Upkeep {
       await Promise.all(workers.all().map(({ workerId }) => feeds.deliverDue(workerId)));
     });
     this.#every("leases", limits.leaseTickMs, () => loseUnleased(this.#parts));
+    this.#every("recover lost", limits.leaseTickMs, () => recoverLost(this.#parts));
     this.#every("recovery", limits.recoveryTickMs, () => recoverAbandoned(this.#parts));
     this.#every("signing keys", limits.keyTickMs, () => rotation.step());
     this.#every("purge", limits.purgeTickMs, async () => {

@@ -6,6 +6,9 @@ import { type CreateSandbox, SpaceError } from "@space/model";
 import { idempotencyKeyLimit } from "./limits.ts";
 import type { CreateBody } from "./schema.ts";
 
+/** For clients that can send metadata alone: E2B's SDKs. */
+const autoRecoverKey = "space.auto-recover";
+
 /** Translates a checked body. Throws `input/invalid` where its members contradict each other. */
 export function createRequest(body: CreateBody, idempotencyKey: string | undefined): CreateSandbox {
   const { autoPause, autoPauseMemory: keepMemory = true, autoResume, workerID } = body;
@@ -23,6 +26,7 @@ export function createRequest(body: CreateBody, idempotencyKey: string | undefin
     onTimeout: autoPause ? "pause" : "kill",
     keepMemory,
     autoResume: autoResume?.enabled ?? false,
+    autoRecover: body.autoRecover?.enabled ?? body.metadata[autoRecoverKey] === "true",
     ...(workerID === undefined ? {} : { workerId: workerID }),
     ...(idempotencyKey === undefined ? {} : { idempotencyKey: checkedKey(idempotencyKey) }),
   };

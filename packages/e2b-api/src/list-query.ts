@@ -8,6 +8,8 @@ import { type ApiLimits, pageLimit } from "./limits.ts";
 
 type State = ListSandboxes["states"][number];
 const states: readonly State[] = ["running", "paused"];
+/** `lost` is SPACE's own, and shown only to who asks for it. */
+const known: readonly State[] = [...states, "lost"];
 
 /** Reads the query of `GET /v2/sandboxes`. Throws `input/invalid` naming the parameter. */
 export function parseListQuery(query: URLSearchParams, limits: ApiLimits): ListSandboxes {
@@ -38,8 +40,8 @@ function parseStates(values: readonly string[]): readonly State[] {
   if (named.length === 0) return states;
   const found = new Set<State>();
   for (const name of named) {
-    const state = states.find((known) => known === name);
-    if (state === undefined) throw invalid("state", "must be running, paused or both");
+    const state = known.find((one) => one === name);
+    if (state === undefined) throw invalid("state", "must be running, paused, lost or several of them");
     found.add(state);
   }
   return [...found];

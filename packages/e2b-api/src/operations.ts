@@ -95,12 +95,23 @@ async function resume(call: Call, ports: OperationPorts): Promise<Answer> {
   return connectedAnswer(201, await ports.service.resume(call.caller, sandboxId, request), ports);
 }
 
+function lost({ sandboxId, lostReason, snapshot }: SandboxView): SpaceError {
+  const reason = lostReason ?? "unknown";
+  return new SpaceError("sandbox/lost", { sandboxId, reason, snapshot: snapshot?.digest ?? null });
+}
+
 function connectRequest({
   timeout,
   memory,
   workerID,
+  snapshot,
 }: ConnectBody): Parameters<SandboxService["connect"]>[2] {
-  return { timeoutMs: timeout * 1000, memory, ...(workerID === undefined ? {} : { workerId: workerID }) };
+  return {
+    timeoutMs: timeout * 1000,
+    memory,
+    ...(workerID === undefined ? {} : { workerId: workerID }),
+    ...(snapshot === undefined ? {} : { snapshot }),
+  };
 }
 
 async function kill(call: Call, ports: OperationPorts): Promise<Answer> {
@@ -112,6 +123,7 @@ async function get(call: Call, ports: OperationPorts): Promise<Answer> {
   const sandbox = await ports.service.get(call.caller, sandboxIdOf(call));
   const shown = shownState(sandbox);
   if (shown === undefined) throw new SpaceError("sandbox/not-found", { sandboxId: call.sandboxId });
+  if (shown === "lost") throw lost(sandbox);
   return { status: 200, body: detailJson(sandbox, shown, ports.views) };
 }
 

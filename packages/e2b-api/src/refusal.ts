@@ -20,6 +20,12 @@ const messages: Messages = {
   "sandbox/not-found": ({ sandboxId }) => `sandbox '${sandboxId.slice(0, 64)}' not found`,
   "sandbox/not-running": ({ sandboxId }) => `sandbox '${sandboxId}' is not running`,
   "sandbox/state": ({ sandboxId, state }) => `sandbox '${sandboxId}' is ${state}`,
+  "sandbox/lost": ({ sandboxId, reason, snapshot }) =>
+    `sandbox '${sandboxId}' is lost (${reason}). ${
+      snapshot === null
+        ? "It has no snapshot"
+        : `What it wrote since its newest snapshot is gone; to go on from there, connect with "snapshot": "${snapshot}"`
+    }`,
   "template/not-found": ({ template }) => `template '${template}' not found`,
   "limit/sandboxes": ({ limit }) => `the limit of ${limit} sandboxes is reached`,
   "worker/none-free": () => "no worker is free",
@@ -31,6 +37,7 @@ const kindMessages: Readonly<Record<ErrorKind, string>> = {
   unauthenticated: "not authenticated",
   denied: "not allowed",
   "not-found": "not found",
+  gone: "gone",
   conflict: "the state of the sandbox does not allow it",
   exhausted: "too many requests",
   "too-large": "too large",
@@ -44,6 +51,7 @@ const tells: ReadonlySet<ErrorKind> = new Set([
   "unauthenticated",
   "not-found",
   "conflict",
+  "gone",
   "exhausted",
 ]);
 
@@ -68,7 +76,8 @@ function messageOf<C extends ErrorCode>(error: SpaceError<C>): string {
 }
 
 function retryAfter(error: SpaceError): Readonly<Record<string, string>> {
-  const delayMs = isSpaceError(error, "route/unrepaired") ? error.details.retryAfterMs : 0;
+  const says = isSpaceError(error, "route/unrepaired") || isSpaceError(error, "worker/unfenced");
+  const delayMs = says ? error.details.retryAfterMs : 0;
   return { "Retry-After": String(Math.max(defaultRetrySeconds, Math.ceil(delayMs / 1000))) };
 }
 

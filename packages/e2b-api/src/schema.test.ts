@@ -42,6 +42,7 @@ describe("a create body", () => {
       onTimeout: "pause",
       keepMemory: false,
       autoResume: false,
+      autoRecover: false,
       workerId: "wrk_aaaaaaaaaaaaaaaa",
       idempotencyKey: "key-1",
     });

@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-import { isSpaceError, parseWorkerId, SpaceError, type WorkerId } from "@space/model";
+import {
+  type Digest,
+  isSpaceError,
+  parseDigest,
+  parseWorkerId,
+  SpaceError,
+  type WorkerId,
+} from "@space/model";
 import * as v from "valibot";
 
 import {
@@ -36,6 +43,7 @@ export function bodySchemas(limits: ApiLimits) {
     autoPause: v.optional(flag, false),
     autoPauseMemory: v.optional(flag),
     autoResume: v.optional(v.object({ enabled: flag }, "must be an object with enabled")),
+    autoRecover: v.optional(v.object({ enabled: flag }, "must be an object with enabled")),
     secure: v.optional(flag),
     allow_internet_access: v.optional(flag),
     network: v.optional(looseObject),
@@ -44,7 +52,7 @@ export function bodySchemas(limits: ApiLimits) {
     volumeMounts: v.optional(v.array(looseObject, "must be a list")),
     workerID,
   };
-  const connect = { memory: v.optional(flag, true), workerID };
+  const connect = { memory: v.optional(flag, true), workerID, snapshot: v.optional(digest) };
   return {
     createV1: body({ ...create, timeout: v.optional(timeout, v1) }),
     createV2: body({ ...create, timeout: v.optional(timeout, v2) }),
@@ -87,6 +95,12 @@ const template = v.pipe(
     /^(?:[A-Za-z0-9][A-Za-z0-9._-]*\/)?[A-Za-z0-9][A-Za-z0-9._-]*(?::[A-Za-z0-9][A-Za-z0-9._-]*)?$/,
     "must be name, name:tag or namespace/name:tag",
   ),
+);
+
+const digest = v.pipe(
+  v.string("must be a string"),
+  v.regex(/^[0-9a-f]{64}$/, "must be a snapshot's digest"),
+  v.transform((text): Digest => parseDigest(text)),
 );
 
 const workerId = v.custom<WorkerId>(isWorkerId, "must be a worker's id");

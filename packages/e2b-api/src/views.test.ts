@@ -4,7 +4,14 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 
-import { parseSandboxId, parseWorkerId, type SandboxState, type SandboxView, Secret } from "@space/model";
+import {
+  parseDigest,
+  parseSandboxId,
+  parseWorkerId,
+  type SandboxState,
+  type SandboxView,
+  Secret,
+} from "@space/model";
 
 import { connectedJson, detailJson, listedJson, shownState } from "./views.ts";
 
@@ -24,7 +31,10 @@ const view: SandboxView = {
   autoResume: true,
   generation: 2n ** 60n,
   workerId: parseWorkerId("wrk_aaaaaaaaaaaaaaaa"),
-  snapshot: { memory: "none", sizeBytes: 7 },
+  autoRecover: false,
+  lostReason: null,
+  recoveredFrom: null,
+  snapshot: { digest: parseDigest("d".repeat(64)), memory: "none", sizeBytes: 7 },
 };
 
 describe("a sandbox, as E2B describes it", () => {
@@ -87,14 +97,14 @@ describe("a sandbox, as E2B describes it", () => {
     assert.equal("lifecycle" in listed || "space" in listed || "domain" in listed, false);
   });
 
-  it("is running, paused or not there", () => {
+  it("is running, paused, lost or not there", () => {
     const shown = (state: SandboxState, snapshot = view.snapshot): unknown =>
       shownState({ ...view, state, snapshot });
     assert.equal(shown("creating"), "running");
     assert.equal(shown("running"), "running");
-    for (const state of ["pausing", "paused", "resuming", "lost"] as const)
-      assert.equal(shown(state), "paused");
+    for (const state of ["pausing", "paused", "resuming"] as const) assert.equal(shown(state), "paused");
     for (const state of ["killing", "killed", "failed"] as const) assert.equal(shown(state), undefined);
-    assert.equal(shown("lost", null), undefined);
+    assert.equal(shown("lost"), "lost", "statement 5: never taken for paused");
+    assert.equal(shown("lost", null), "lost");
   });
 });

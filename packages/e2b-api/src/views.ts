@@ -22,6 +22,14 @@ export function connectedJson(sandbox: ConnectedSandbox, settings: ViewSettings)
     domain: settings.domain,
     envdAccessToken: sandbox.accessToken.reveal(),
     ...(traffic === undefined ? {} : { trafficAccessToken: traffic }),
+    ...(sandbox.recoveredFrom === null
+      ? {}
+      : {
+          space: {
+            recoveredFrom: sandbox.recoveredFrom.toString(),
+            snapshot: sandbox.snapshot?.digest ?? null,
+          },
+        }),
   };
 }
 
@@ -34,6 +42,8 @@ export function detailJson(sandbox: SandboxView, shown: ShownState, settings: Vi
     space: {
       generation: sandbox.generation.toString(),
       workerID: sandbox.workerId,
+      autoRecover: sandbox.autoRecover,
+      recoveredFrom: sandbox.recoveredFrom?.toString() ?? null,
       snapshot: sandbox.snapshot === null ? null : { ...sandbox.snapshot },
     },
   };
@@ -72,13 +82,13 @@ function namesOf(sandbox: SandboxView, settings: ViewSettings): { [name: string]
   };
 }
 
-export type ShownState = "running" | "paused";
+export type ShownState = "running" | "paused" | "lost";
 
 /**
- * E2B knows two states. What is on its way to or from a pause, or can come back from a snapshot, is paused; what never
- * comes back is not there (undefined).
+ * E2B knows two states. What is on its way to or from a pause is paused. What was lost is never shown as either
+ * (statement 5): it is listed only for who asks for `lost`. What never comes back is not there (undefined).
  */
-export function shownState({ state, snapshot }: SandboxView): ShownState | undefined {
+export function shownState({ state }: SandboxView): ShownState | undefined {
   switch (state) {
     case "creating":
     case "running":
@@ -88,7 +98,7 @@ export function shownState({ state, snapshot }: SandboxView): ShownState | undef
     case "resuming":
       return "paused";
     case "lost":
-      return snapshot === null ? undefined : "paused";
+      return "lost";
     case "killing":
     case "killed":
     case "failed":

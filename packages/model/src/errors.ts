@@ -11,6 +11,8 @@ export type ErrorKind =
   | "denied"
   | "not-found"
   | "conflict"
+  /** It was there, and what it was is gone: never the same as "not found". */
+  | "gone"
   | "exhausted"
   | "too-large"
   | "unavailable"
@@ -29,6 +31,8 @@ export interface ErrorDetails {
   "token/wrong": Record<never, never>;
   "sandbox/not-found": { readonly sandboxId: string };
   "sandbox/state": { readonly sandboxId: string; readonly state: SandboxState };
+  /** It died without a snapshot of its last state. `snapshot` is the newest that there is, to be named by who resumes it. */
+  "sandbox/lost": { readonly sandboxId: string; readonly reason: string; readonly snapshot: string | null };
   "sandbox/not-running": { readonly sandboxId: string };
   "sandbox/port-closed": { readonly sandboxId: string; readonly port: number };
   "template/not-found": { readonly template: string };
@@ -67,6 +71,8 @@ export interface ErrorDetails {
   "worker/superseded": { readonly workerId: string };
   "worker/none-free": Record<never, never>;
   /** R-16: it has no lease now, so it neither starts nor serves anything. */
+  /** R-16: what ran before may still act on a worker that has not confirmed its end: it is waited for. */
+  "worker/unfenced": { readonly workerId: string; readonly retryAfterMs: number };
   "worker/fenced": { readonly workerId: string };
   "worker/busy": { readonly sandboxId: string; readonly limit: number };
   "endpoint/mismatch": { readonly problem: string };
@@ -97,6 +103,7 @@ const kinds = {
   "token/wrong": "unauthenticated",
   "sandbox/not-found": "not-found",
   "sandbox/state": "conflict",
+  "sandbox/lost": "gone",
   "sandbox/not-running": "not-found",
   "sandbox/port-closed": "unavailable",
   "template/not-found": "not-found",
@@ -123,6 +130,7 @@ const kinds = {
   "worker/superseded": "denied",
   "worker/none-free": "unavailable",
   "worker/fenced": "unavailable",
+  "worker/unfenced": "unavailable",
   "worker/busy": "unavailable",
   "endpoint/mismatch": "unavailable",
   "endpoint/unverifiable": "unavailable",

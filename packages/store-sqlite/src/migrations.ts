@@ -11,6 +11,7 @@ const files = [
   "0002-signing-keys.sql",
   "0003-receivers.sql",
   "0004-enrolments.sql",
+  "0005-recovery.sql",
 ];
 
 /** The schema, step by step, as SQL. A step that was released is never edited; `PRAGMA user_version` counts the steps taken. */

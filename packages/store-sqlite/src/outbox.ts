@@ -37,9 +37,9 @@ export function writeEffects(
 
 /** In the order in which they were written. */
 export function pendingEffects(statements: Statements, query: PendingQuery): readonly PendingSideEffect[] {
-  const { workerId, sandboxId = null, dueMs = null, afterId = 0, limit } = query;
+  const { workerId = null, sandboxId = null, dueMs = null, afterId = 0, limit } = query;
   const rows = statements.all(
-    `SELECT id, effect, attempts, not_before_ms FROM outbox WHERE worker_id = :workerId
+    `SELECT id, effect, attempts, not_before_ms FROM outbox WHERE (:workerId IS NULL OR worker_id = :workerId)
       AND (:sandboxId IS NULL OR sandbox_id = :sandboxId) AND (:dueMs IS NULL OR not_before_ms <= :dueMs) AND id > :afterId
       ORDER BY id LIMIT :limit`,
     { workerId, sandboxId, dueMs, afterId, limit },

@@ -10,10 +10,10 @@ import { sandboxById } from "./sandbox-rows.ts";
 /** The new row, if the tenant's limit allows one more at this very moment. */
 const insertSandbox = `
   INSERT INTO sandboxes (sandbox_id, tenant_id, template, state, revision, generation, claim_owner, claim_until_ms,
-    created_at_ms, started_at_ms, end_at_ms, changed_at_ms, on_timeout, keep_memory, auto_resume, timeout_ms,
+    created_at_ms, started_at_ms, end_at_ms, changed_at_ms, on_timeout, keep_memory, auto_resume, auto_recover, timeout_ms,
     metadata, variables, memory_bytes, cpus, processes, disk_bytes)
   SELECT :sandboxId, :tenantId, :template, 'creating', 1, 1, :owner, :untilMs,
-    :createdAtMs, :createdAtMs, :endAtMs, :createdAtMs, :onTimeout, :keepMemory, :autoResume, :timeoutMs,
+    :createdAtMs, :createdAtMs, :endAtMs, :createdAtMs, :onTimeout, :keepMemory, :autoResume, :autoRecover, :timeoutMs,
     :metadata, :variables, :memoryBytes, :cpus, :processes, :diskBytes
   FROM tenants WHERE tenant_id = :tenantId AND live < sandbox_limit`;
 
@@ -71,6 +71,7 @@ function columnsOf(sandbox: NewSandbox): Record<string, string | number> {
     onTimeout: sandbox.onTimeout,
     keepMemory: sandbox.keepMemory ? 1 : 0,
     autoResume: sandbox.autoResume ? 1 : 0,
+    autoRecover: sandbox.autoRecover ? 1 : 0,
     timeoutMs: sandbox.timeoutMs,
     metadata: JSON.stringify(sandbox.metadata),
     variables: JSON.stringify(sandbox.variables),

@@ -55,7 +55,8 @@ function stepOf(change: SandboxChange): Step {
     case "commit-pause":
       return {
         from: ["pausing"],
-        set: `state = 'paused', manifest_head = :digest, frozen_on = :frozenOn, end_at_ms = :endAtMs, ${noClaim}`,
+        set: `state = 'paused', manifest_head = :digest, frozen_on = :frozenOn, end_at_ms = :endAtMs,
+          lost_generation = NULL, ${noClaim}`,
         and: "manifest_head IS :previous",
         parameters: {
           digest: change.manifest.digest,
@@ -72,9 +73,18 @@ function stepOf(change: SandboxChange): Step {
         parameters: { ...change.claim, generation: change.identity.generation },
       };
     case "abandon-resume":
-      return ended(["resuming"], `state = 'paused', ${noClaim}`, change.reason);
+      // Statement 5: what was lost is lost again, and not taken for a sandbox whose newest state is kept.
+      return ended(
+        ["resuming"],
+        `state = iif(lost_generation IS NULL, 'paused', 'lost'), ${noClaim}`,
+        change.reason,
+      );
     case "lose":
-      return ended(["running", "pausing", "resuming"], `state = 'lost', ${noClaim}`, change.reason);
+      return ended(
+        ["running", "pausing"],
+        `state = 'lost', lost_generation = generation, ${noClaim}`,
+        change.reason,
+      );
     case "claim-kill":
       return {
         from: ["creating", "running", "pausing", "paused", "resuming", "failed", "lost"],

@@ -13,11 +13,11 @@ import type { Statements } from "./database.ts";
 import { integer, text } from "./row.ts";
 import { sandboxesWhere } from "./sandbox-rows.ts";
 
-/** What a caller sees as paused: everything that a connect brings back. */
-const shownAs: Readonly<Record<"running" | "paused", string>> = {
+/** What a caller sees as paused: everything that a connect brings back with its newest state. */
+const shownAs: Readonly<Record<ListSandboxes["states"][number], string>> = {
   running: "s.state = 'running'",
-  paused:
-    "(s.state IN ('paused', 'pausing', 'resuming') OR (s.state = 'lost' AND s.manifest_head IS NOT NULL))",
+  paused: "s.state IN ('paused', 'pausing', 'resuming')",
+  lost: "s.state = 'lost'",
 };
 
 /** One order over all states, by start time and then id, applied before the page is cut. */
@@ -90,7 +90,7 @@ export function abandonedSandboxes(
 export function liveSandboxes(statements: Statements): readonly SandboxRecord[] {
   return sandboxesWhere(
     statements,
-    `WHERE ${needsSomebody} UNION ALL SELECT s.*, CAST(s.generation AS TEXT) FROM sandboxes s
+    `WHERE ${needsSomebody} UNION ALL SELECT s.*, CAST(s.generation AS TEXT), CAST(s.lost_generation AS TEXT) FROM sandboxes s
       WHERE s.frozen_on IS NOT NULL`,
     {},
   );
@@ -110,4 +110,17 @@ export function sandboxesOnWorker(statements: Statements, workerId: WorkerId): r
 export function workerLoad(statements: Statements): ReadonlyMap<WorkerId, number> {
   const rows = statements.all("SELECT worker_id, held FROM worker_load WHERE held > 0");
   return new Map(rows.map((row) => [parseWorkerId(text(row, "worker_id")), integer(row, "held")]));
+}
+
+export function recoverableSandboxes(
+  statements: Statements,
+  nowMs: number,
+  limit: number,
+): readonly SandboxRecord[] {
+  return sandboxesWhere(
+    statements,
+    `WHERE s.state = 'lost' AND s.auto_recover = 1 AND s.manifest_head IS NOT NULL AND s.end_at_ms > :nowMs
+      ORDER BY s.end_at_ms LIMIT :limit`,
+    { nowMs, limit },
+  );
 }

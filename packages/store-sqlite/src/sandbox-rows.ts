@@ -34,7 +34,8 @@ const states: readonly SandboxState[] = [
   "lost",
 ];
 
-const sandboxRow = "SELECT s.*, CAST(s.generation AS TEXT) AS generation_text FROM sandboxes s";
+const sandboxRow =
+  "SELECT s.*, CAST(s.generation AS TEXT) AS generation_text, CAST(s.lost_generation AS TEXT) AS lost_generation_text FROM sandboxes s";
 const executionRow = "SELECT * FROM executions WHERE sandbox_id = :sandboxId AND generation = :generation";
 const manifestRow =
   "SELECT digest, memory, size_bytes FROM manifests WHERE sandbox_id = :sandboxId AND digest = :digest";
@@ -61,6 +62,7 @@ function sandboxOf(statements: Statements, row: Row): SandboxRecord {
   const sandboxId = parseSandboxId(text(row, "sandbox_id"));
   const generation = parseGeneration(text(row, "generation_text"));
   const certificateHead = nullableText(row, "certificate_head");
+  const lostGeneration = nullableText(row, "lost_generation_text");
   return {
     sandboxId,
     tenantId: parseTenantId(text(row, "tenant_id")),
@@ -76,6 +78,7 @@ function sandboxOf(statements: Statements, row: Row): SandboxRecord {
     onTimeout: oneOf(row, "on_timeout", ["kill", "pause"]),
     keepMemory: integer(row, "keep_memory") === 1,
     autoResume: integer(row, "auto_resume") === 1,
+    autoRecover: integer(row, "auto_recover") === 1,
     timeoutMs: integer(row, "timeout_ms"),
     metadata: strings(row, "metadata"),
     variables: strings(row, "variables"),
@@ -87,6 +90,7 @@ function sandboxOf(statements: Statements, row: Row): SandboxRecord {
     },
     certificateHead: certificateHead === null ? null : parseDigest(certificateHead),
     snapshot: snapshotOf(statements, row),
+    lostGeneration: lostGeneration === null ? null : parseGeneration(lostGeneration),
     reason: nullableText(row, "reason"),
   };
 }

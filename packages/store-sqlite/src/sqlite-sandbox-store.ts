@@ -30,6 +30,7 @@ import {
   dueSandboxes,
   listSandboxes,
   liveSandboxes,
+  recoverableSandboxes,
   sandboxesOnWorker,
   workerLoad,
 } from "./sandbox-queries.ts";
@@ -68,6 +69,10 @@ export class SqliteSandboxStore implements SandboxStore {
 
   async abandoned(nowMs: number, limit: number): Promise<readonly SandboxRecord[]> {
     return abandonedSandboxes(this.#database, nowMs, limit);
+  }
+
+  async recoverable(nowMs: number, limit: number): Promise<readonly SandboxRecord[]> {
+    return recoverableSandboxes(this.#database, nowMs, limit);
   }
 
   async onWorker(workerId: WorkerId): Promise<readonly SandboxRecord[]> {

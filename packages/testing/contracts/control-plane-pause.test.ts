@@ -34,7 +34,10 @@ describe("pausing and resuming", () => {
     assert.equal(paused.state, "paused");
     assert.equal(paused.endAtMs, rig.clock.wallMs());
     assert.equal(paused.startedAtMs, created.startedAtMs);
-    assert.deepEqual(paused.snapshot, { memory: "none", sizeBytes: 10 });
+    assert.ok(paused.snapshot);
+    const { digest, ...kept } = paused.snapshot;
+    assert.deepEqual(kept, { memory: "none", sizeBytes: 10 });
+    assert.equal(digest, (await rig.record(sandboxId)).snapshot?.digest);
     assert.equal(here.processes, 0);
     const back = await rig.connect(sandboxId, { workerId: there.workerId });
     assert.deepEqual([back.state, back.generation, back.resumed], ["running", 2n, true]);
@@ -253,7 +256,7 @@ describe("a pause that fails", () => {
     const record = await rig.record(sandboxId);
     assert.deepEqual([record.state, record.reason], ["lost", "abort of a pause: substrate/failed"]);
     assert.equal(workers[0].processes, 0);
-    await assert.rejects(rig.connect(sandboxId), code("sandbox/state"));
+    await assert.rejects(rig.connect(sandboxId), code("sandbox/lost"));
   });
 
   test("an abort whose answer is lost is asked again until the truth is known", async (context) => {

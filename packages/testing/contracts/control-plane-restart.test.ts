@@ -127,8 +127,13 @@ describe("a worker that says hello", () => {
       const { state, reason } = await rig.record(id);
       assert.deepEqual([state, reason], ["lost", "its worker no longer has it"]);
     }
-    await assert.rejects(rig.connect(bare.sandboxId), (error) => isSpaceError(error, "sandbox/state"));
-    const back = await rig.connect(sandboxId);
+    const isLost = (error: unknown): boolean => isSpaceError(error, "sandbox/lost");
+    await assert.rejects(rig.connect(bare.sandboxId), isLost);
+    await assert.rejects(rig.connect(sandboxId), isLost, "incident 33: not silently back in time");
+    const { snapshot } = await rig.record(sandboxId);
+    assert.ok(snapshot);
+    const back = await rig.connect(sandboxId, { snapshot: snapshot.digest });
+    assert.equal(back.recoveredFrom, 2n, "and the answer says so");
     assert.equal(back.generation, 3n);
     assert.equal(workers[0].filesOf(sandboxId), "old");
     assert.deepEqual(rig.audit.of("worker/connected").at(-1)?.lost, 2);

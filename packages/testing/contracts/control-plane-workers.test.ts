@@ -159,7 +159,7 @@ describe("with real workers behind links", () => {
     await settle(turns);
     const { state, reason } = await rig.record(sandboxId);
     assert.deepEqual([state, reason], ["lost", "exited: out of memory"]);
-    await assert.rejects(rig.connect(sandboxId), (error) => isSpaceError(error, "sandbox/state"));
+    await assert.rejects(rig.connect(sandboxId), (error) => isSpaceError(error, "sandbox/lost"));
   });
 
   test("a peer that says nothing, or stops answering, is cut off", async (context) => {

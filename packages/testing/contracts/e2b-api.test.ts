@@ -261,7 +261,9 @@ describe("the paths that these SDKs do not use", () => {
     assert.deepEqual(detail.space, {
       generation: "2",
       workerID: "wrk_bbbbbbbbbbbbbbbb",
-      snapshot: { memory: "frozen-on-worker", sizeBytes: 4096 },
+      autoRecover: false,
+      recoveredFrom: null,
+      snapshot: { digest: "d".repeat(64), memory: "frozen-on-worker", sizeBytes: 4096 },
     });
   });
 

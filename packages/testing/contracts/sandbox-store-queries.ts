@@ -104,15 +104,20 @@ export function sandboxStoreQueryContract(name: string, open: () => Promise<Open
         reason: "gone",
       });
       await s.begun();
-      await s.won(await s.running(), { kind: "lose", reason: "gone" });
+      const bare = await s.won(await s.running(), { kind: "lose", reason: "gone" });
       await s.won(await s.running(), { kind: "claim-kill", claim });
       await (await new StoreSubject(s.store).prepare()).running();
       assert.deepEqual(ids(await list(s, { states: ["running"] })), [running.sandboxId]);
       assert.deepEqual(
         ids(await list(s, { states: ["paused"] })).toSorted(),
-        ids([paused, pausing, resuming, recoverable]).toSorted(),
+        ids([paused, pausing, resuming]).toSorted(),
       );
-      assert.equal((await list(s)).length, 5);
+      assert.deepEqual(
+        ids(await list(s, { states: ["lost"] })).toSorted(),
+        ids([recoverable, bare]).toSorted(),
+        "statement 5: only for who asks for them",
+      );
+      assert.equal((await list(s)).length, 4);
     });
 
     test("filters by metadata (all of it, exactly), template and start", async (context) => {

@@ -83,6 +83,7 @@ class Subject {
       onTimeout: "kill",
       keepMemory: true,
       autoResume: false,
+      autoRecover: false,
       timeoutMs: 8000,
       metadata: {},
       variables: {},
@@ -287,7 +288,7 @@ export function sandboxStoreContract(name: string, open: () => Promise<OpenedSto
         "commit-pause": ["pausing"],
         "claim-resume": ["paused"],
         "abandon-resume": ["resuming"],
-        lose: ["running", "pausing", "resuming"],
+        lose: ["running", "pausing"],
         "claim-kill": ["creating", "running", "pausing", "paused", "resuming", "lost", "failed"],
         "finish-kill": ["killing"],
         "set-end": ["running"],
@@ -309,6 +310,24 @@ export function sandboxStoreContract(name: string, open: () => Promise<OpenedSto
       const resumed = await s.publish(await s.resuming(await s.paused()));
       const lost = await s.won(resumed, { kind: "lose", reason: "gone" });
       assert.equal((await s.resuming(lost)).generation, 3n);
+    });
+
+    test("incident 33: what was lost is lost again when its resume fails, and says what is missing until there is a newer snapshot", async (context) => {
+      const s = await subject(context);
+      const lost = await s.won(await s.publish(await s.resuming(await s.paused())), {
+        kind: "lose",
+        reason: "gone",
+      });
+      assert.equal(lost.lostGeneration, 2n);
+      const failed = await s.won(await s.resuming(lost), { kind: "abandon-resume", reason: "no" });
+      assert.deepEqual([failed.state, failed.lostGeneration], ["lost", 2n]);
+      const recovered = await s.publish(await s.resuming(failed));
+      assert.deepEqual([recovered.state, recovered.lostGeneration], ["running", 2n]);
+      const intact = await s.won(await s.resuming(await s.paused()), {
+        kind: "abandon-resume",
+        reason: "no",
+      });
+      assert.deepEqual([intact.state, intact.lostGeneration], ["paused", null]);
     });
 
     test("killed is a tombstone: it stays, knows nothing of the caller's, and nothing changes it", async (context) => {

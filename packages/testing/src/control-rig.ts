@@ -167,6 +167,7 @@ export class ControlRig {
       onTimeout: "kill",
       keepMemory: true,
       autoResume: false,
+      autoRecover: false,
       ...more,
     });
   }

@@ -11,6 +11,7 @@ import {
   type CreateSandbox,
   type ListSandboxes,
   newSandboxId,
+  parseDigest,
   parseWorkerId,
   type SandboxId,
   type SandboxService,
@@ -80,6 +81,9 @@ export class FakeSandboxService implements SandboxService {
       diskMb: 1024,
       onTimeout: request.onTimeout,
       autoResume: request.autoResume,
+      autoRecover: request.autoRecover,
+      lostReason: null,
+      recoveredFrom: null,
       generation: 1n,
       workerId: request.workerId ?? defaultWorker,
       snapshot: null,
@@ -188,7 +192,12 @@ function connected(view: SandboxView, resumed: boolean): ConnectedSandbox {
 
 function paused(view: SandboxView, nowMs: number, keepMemory: boolean): SandboxView {
   const memory = keepMemory ? "frozen-on-worker" : "none";
-  return { ...view, state: "paused", endAtMs: nowMs, snapshot: { memory, sizeBytes: 4096 } };
+  return {
+    ...view,
+    state: "paused",
+    endAtMs: nowMs,
+    snapshot: { digest: parseDigest("d".repeat(64)), memory, sizeBytes: 4096 },
+  };
 }
 
 function conflict({ sandboxId, state }: SandboxView): SpaceError {

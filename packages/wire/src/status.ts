@@ -10,6 +10,7 @@ export const httpStatus: Readonly<Record<ErrorKind, number>> = {
   denied: 403,
   "not-found": 404,
   conflict: 409,
+  gone: 410,
   "too-large": 413,
   exhausted: 429,
   internal: 500,

@@ -89,6 +89,8 @@ export interface AuditFields {
     readonly generation: string;
     readonly reason: string | null;
   };
+  /** It went on elsewhere from its newest snapshot, because that was asked for; what `lost` wrote since is gone. */
+  "sandbox/recovered": { readonly sandboxId: SandboxId; readonly lost: string; readonly generation: string };
   "capability/issued": {
     readonly capabilityId: CapabilityId;
     readonly sandboxId: SandboxId;
@@ -206,6 +208,7 @@ export const auditFieldClasses: AuditFieldClasses = {
   "bridge/released": { activationId: "public" },
   "bridge/orphaned": { limitMs: "public" },
   "sandbox/changed": { sandboxId: "public", state: "public", generation: "public", reason: "public" },
+  "sandbox/recovered": { sandboxId: "public", lost: "public", generation: "public" },
   "capability/issued": {
     capabilityId: "public",
     sandboxId: "public",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-import type { SandboxId, TenantId, WorkerId } from "../ids.ts";
+import type { Digest, SandboxId, TenantId, WorkerId } from "../ids.ts";
 import type { SandboxState } from "../lifecycle.ts";
 import type { Secret } from "../secret.ts";
 
@@ -20,6 +20,8 @@ export interface CreateSandbox {
   /** For `onTimeout: "pause"`: whether memory is to be kept where the substrate can. */
   readonly keepMemory: boolean;
   readonly autoResume: boolean;
+  /** SPACE's own: when its worker is lost, resume elsewhere from the newest snapshot, without being asked. */
+  readonly autoRecover: boolean;
   /** SPACE's own: place it on this worker. */
   readonly workerId?: WorkerId;
   readonly idempotencyKey?: string;
@@ -41,8 +43,20 @@ export interface SandboxView {
   readonly autoResume: boolean;
   readonly generation: bigint;
   readonly workerId: WorkerId | null;
+  readonly autoRecover: boolean;
   /** What the newest snapshot kept; null without one. */
-  readonly snapshot: { readonly memory: "none" | "frozen-on-worker"; readonly sizeBytes: number } | null;
+  readonly snapshot: {
+    readonly digest: Digest;
+    readonly memory: "none" | "frozen-on-worker";
+    readonly sizeBytes: number;
+  } | null;
+  /** Why it was lost; null unless it is. */
+  readonly lostReason: string | null;
+  /**
+   * The generation that was lost and whose last state this run lacks: it went on from the newest snapshot before. Null
+   * where nothing is missing, and again once the run has been paused.
+   */
+  readonly recoveredFrom: bigint | null;
 }
 
 /** With what is shown only to who created or connected. */
@@ -54,7 +68,7 @@ export interface ConnectedSandbox extends SandboxView {
 }
 
 export interface ListSandboxes {
-  readonly states: readonly ("running" | "paused")[];
+  readonly states: readonly ("running" | "paused" | "lost")[];
   readonly metadata: Readonly<Record<string, string>>;
   readonly template?: string;
   readonly startedAfterMs?: number;
@@ -67,6 +81,11 @@ export interface ConnectSandbox {
   readonly timeoutMs: number;
   /** False: cold boot from the files alone. */
   readonly memory: boolean;
+  /**
+   * SPACE's own: goes on from this snapshot although the sandbox is lost. It must be the newest: what was written since
+   * is gone, and whoever names it says so.
+   */
+  readonly snapshot?: Digest;
   /** SPACE's own: resume on this worker. */
   readonly workerId?: WorkerId;
 }
@@ -79,7 +98,10 @@ export interface SandboxService {
   /** Throws `key/missing` or `key/unknown`. */
   authenticate(apiKey: Secret<string> | undefined): Promise<ApiCaller>;
   create(caller: ApiCaller, request: CreateSandbox): Promise<ConnectedSandbox>;
-  /** Running: extends the end, never shortens it. Paused: resumes as the next generation. */
+  /**
+   * Running: extends the end, never shortens it. Paused: resumes as the next generation. Lost: `sandbox/lost`, unless the
+   * request names its newest snapshot (statement 5: an older state is never silently taken for the newest).
+   */
   connect(caller: ApiCaller, sandboxId: SandboxId, request: ConnectSandbox): Promise<ConnectedSandbox>;
   /** As {@link connect}, but `sandbox/state` when it runs already. */
   resume(caller: ApiCaller, sandboxId: SandboxId, request: ConnectSandbox): Promise<ConnectedSandbox>;

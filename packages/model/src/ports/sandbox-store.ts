@@ -54,6 +54,7 @@ export interface SandboxRecord {
   readonly onTimeout: "kill" | "pause";
   readonly keepMemory: boolean;
   readonly autoResume: boolean;
+  readonly autoRecover: boolean;
   /** The timeout that it was created with. */
   readonly timeoutMs: number;
   readonly metadata: Readonly<Record<string, string>>;
@@ -62,6 +63,8 @@ export interface SandboxRecord {
   /** R-5: the newest certificate; null before the first is published. */
   readonly certificateHead: Digest | null;
   readonly snapshot: SnapshotHead | null;
+  /** The generation that was lost last and whose state no snapshot has; null again when a later one is committed. */
+  readonly lostGeneration: Generation | null;
   /** Why it failed or was lost. */
   readonly reason: string | null;
 }
@@ -129,9 +132,9 @@ export type SandboxChange =
     }
   /** paused, lost (with a snapshot) → resuming, with the next generation's identity (R-1). */
   | { readonly kind: "claim-resume"; readonly identity: ExecutionIdentity; readonly claim: Claim }
-  /** resuming → paused, intact. That generation has ended. */
+  /** resuming → what it was resumed from: paused, intact, or lost. That generation has ended. */
   | { readonly kind: "abandon-resume"; readonly reason: string }
-  /** running, pausing, resuming → lost */
+  /** running, pausing → lost */
   | { readonly kind: "lose"; readonly reason: string }
   /** any but killed → killing: a tombstone from here on (incident 17). */
   | { readonly kind: "claim-kill"; readonly claim: Claim }
@@ -173,6 +176,7 @@ export interface NewSandbox
     | "onTimeout"
     | "keepMemory"
     | "autoResume"
+    | "autoRecover"
     | "timeoutMs"
     | "metadata"
     | "variables"
@@ -211,7 +215,7 @@ export interface StoredChain {
  */
 export interface SandboxStore {
   read(sandboxId: SandboxId): Promise<SandboxRecord | undefined>;
-  /** A tenant's sandboxes by start time, then id: `running`, and as `paused` everything that a connect brings back. */
+  /** A tenant's sandboxes by start time, then id: `running`, `lost`, and as `paused` what a connect brings back whole. */
   list(tenantId: TenantId, query: ListSandboxes): Promise<readonly SandboxRecord[]>;
   /** A new row `creating` with generation 1. Counts the tenant's limit in the same write. */
   begin(sandbox: NewSandbox): Promise<BeginOutcome>;
@@ -221,6 +225,8 @@ export interface SandboxStore {
   due(nowMs: number, limit: number): Promise<readonly SandboxRecord[]>;
   /** Transitional sandboxes whose claim has run out by then, the longest ago first. */
   abandoned(nowMs: number, limit: number): Promise<readonly SandboxRecord[]>;
+  /** Lost sandboxes that are to be recovered, have a snapshot, and are not past their end. */
+  recoverable(nowMs: number, limit: number): Promise<readonly SandboxRecord[]>;
   /** Sandboxes with an execution that has not ended on this worker, or frozen processes there. */
   onWorker(workerId: WorkerId): Promise<readonly SandboxRecord[]>;
   /** Every sandbox, of all tenants, that holds something at a worker or is in between: all but plain paused and dead ones. */
@@ -244,7 +250,7 @@ export interface SandboxStore {
 }
 
 export interface PendingQuery {
-  readonly workerId: WorkerId;
+  readonly workerId?: WorkerId;
   readonly sandboxId?: SandboxId;
   /** Only those that may be tried by then. */
   readonly dueMs?: number;

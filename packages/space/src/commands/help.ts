@@ -13,6 +13,7 @@ const text = `SPACE runs untrusted code for AI agents in isolated, stateful sand
       --workers N           worker processes                        (default: 2)
       --substrate NAME      how sandboxes are isolated              (default: namespace)
       --env-file FILE       write the variables that E2B's SDKs read
+      --lease SECONDS       how long a worker may serve without hearing from the control plane (15 to 120, default: 60)
       --expose              allow addresses other than loopback: anyone who reaches them may try keys and tokens
   ./space sim               simulate whole installations that fail in every way, and hold them to the identity protocol
       --seed S --executions N   which worlds, and how much of them    (default: 1 and 20000)

@@ -25,6 +25,14 @@ test("up refuses an address beyond loopback unless --expose says so", () => {
   }
 });
 
+test("R-16: up leases for 60 s, or for 15 to 120 s as it is told", () => {
+  assert.equal(parseUpOptions([]).leaseSeconds, 60);
+  assert.equal(parseUpOptions(["--lease", "15"]).leaseSeconds, 15);
+  for (const wrong of ["14", "121", "60.5", "", "long"]) {
+    assert.throws(() => parseUpOptions(["--lease", wrong]), UsageError, wrong);
+  }
+});
+
 test("up names the flag that is wrong", () => {
   const wrong = [
     ["--listen", "7680"],

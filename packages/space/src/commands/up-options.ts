@@ -4,7 +4,12 @@
 import { isIP } from "node:net";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import type { SubstrateName } from "@space/model";
+import {
+  defaultLeaseSeconds,
+  longestLeaseSeconds,
+  type SubstrateName,
+  shortestLeaseSeconds,
+} from "@space/model";
 import { UsageError } from "../failure.ts";
 import { checkout } from "../product.ts";
 
@@ -23,6 +28,8 @@ export interface UpOptions {
   readonly substrate: SubstrateName;
   readonly envFile: string | undefined;
   readonly expose: boolean;
+  /** R-16: the term of a worker's lease. */
+  readonly leaseSeconds: number;
 }
 
 const workersLimit = 16;
@@ -34,6 +41,7 @@ const flags = {
   workers: { type: "string", default: "2" },
   substrate: { type: "string", default: "namespace" },
   "env-file": { type: "string" },
+  lease: { type: "string", default: String(defaultLeaseSeconds) },
   expose: { type: "boolean", default: false },
 } as const;
 
@@ -49,6 +57,7 @@ export function parseUpOptions(args: readonly string[]): UpOptions {
     substrate: parseSubstrate(values.substrate),
     envFile: values["env-file"],
     expose: values.expose,
+    leaseSeconds: parseLease(values.lease),
   };
   for (const [flag, { host }] of [
     ["--listen", options.listen],
@@ -95,6 +104,16 @@ function parseWorkers(text: string): number {
   const workers = Number(text);
   if (Number.isInteger(workers) && workers >= 1 && workers <= workersLimit) return workers;
   throw new UsageError(`--workers must be a whole number from 1 to ${workersLimit}`);
+}
+
+/** R-16 */
+function parseLease(text: string): number {
+  const seconds = Number(text);
+  const isWithin = seconds >= shortestLeaseSeconds && seconds <= longestLeaseSeconds;
+  if (Number.isInteger(seconds) && isWithin) return seconds;
+  throw new UsageError(
+    `--lease must be whole seconds from ${shortestLeaseSeconds} to ${longestLeaseSeconds}`,
+  );
 }
 
 function parseSubstrate(text: string): SubstrateName {

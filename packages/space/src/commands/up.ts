@@ -15,7 +15,11 @@ export async function up(args: readonly string[]): Promise<number> {
   const options = parseUpOptions(args);
   await requireHost("sandboxes need it");
   const stopAsked = nextSignal();
-  const system = await startEmbedded({ ...options, log: (line) => process.stderr.write(`${line}\n`) });
+  const system = await startEmbedded({
+    ...options,
+    limits: { leaseMs: options.leaseSeconds * 1000 },
+    log: (line) => process.stderr.write(`${line}\n`),
+  });
   try {
     if (options.envFile !== undefined) writeEnvFile(options.envFile, system);
   } catch (error) {
