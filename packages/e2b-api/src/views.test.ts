@@ -87,7 +87,9 @@ describe("a sandbox, as E2B describes it", () => {
       space: {
         generation: "1152921504606846976",
         workerID: "wrk_aaaaaaaaaaaaaaaa",
-        snapshot: { memory: "none", sizeBytes: 7 },
+        autoRecover: false,
+        recoveredFrom: null,
+        snapshot: { digest: "d".repeat(64), memory: "none", sizeBytes: 7 },
       },
     });
   });

@@ -4,6 +4,7 @@
 import { parseArgs } from "node:util";
 import { drillCut } from "../drill/cut.ts";
 import { withSystem } from "../drill/drill-system.ts";
+import { drillLease } from "../drill/lease.ts";
 import { drillMoves } from "../drill/moves.ts";
 import { drillTerminal } from "../drill/terminal.ts";
 import { UsageError } from "../failure.ts";
@@ -42,6 +43,14 @@ const drills: Readonly<Record<string, Drill>> = {
     run: (number) => {
       const options = { streams: number("streams"), rounds: number("rounds") };
       return withSystem(1, (system) => drillCut(system, options));
+    },
+  },
+  lease: {
+    numbers: { lease: 15, stop: 60 },
+    run: (number) => {
+      const limits = { leaseMs: number("lease") * 1000 };
+      const stopSeconds = number("stop");
+      return withSystem(2, (system, data) => drillLease(system, { data, stopSeconds }), { limits });
     },
   },
   terminal: {

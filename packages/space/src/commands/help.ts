@@ -30,6 +30,8 @@ const text = `SPACE runs untrusted code for AI agents in isolated, stateful sand
   ./space bench path|start|capability  measure against baselines in the same run (--json, --quick)
   ./space drill moves       many callers over two gateways while sandboxes move between two workers; every answer checked
       --callers N --cycles N --sandboxes N --pace-ms N --json
+  ./space drill lease       stop a worker's daemon while its sandbox is recovered elsewhere; no two generations act at once
+      --lease SECONDS --stop SECONDS --json
   ./space drill terminal    type into a terminal while its sandbox is paused and resumed; each byte once, in order
       --bytes N --pauses N --json
   ./space drill cut         how long the last of many streams outlives the epoch that it was opened under

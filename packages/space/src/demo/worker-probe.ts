@@ -27,15 +27,27 @@ export interface ProbeAnswer {
 }
 
 /** Presents one capability to a worker directly, as a gateway would, and reads the worker's own verdict. */
-export function presentToWorker(socket: Duplex, presented: Presented, random: Random): Promise<ProbeAnswer> {
+export async function presentToWorker(
+  socket: Duplex,
+  presented: Presented,
+  random: Random,
+): Promise<ProbeAnswer> {
   const link = new FrameLink(socket, { dialled: true });
+  try {
+    return await presentOver(link, presented, random);
+  } finally {
+    link.destroy(undefined);
+  }
+}
+
+/** The same over a link that is there already. Rejects when it ends without a verdict. */
+export function presentOver(link: FrameLink, presented: Presented, random: Random): Promise<ProbeAnswer> {
   const admission = newAdmissionId(random);
   const head: OperationHead = { admission, method: "GET", headers: [], ...presented };
   return new Promise((resolve, reject) => {
     let answer: Omit<ProbeAnswer, "bodyBytes"> | undefined;
     let bodyBytes = 0;
     const done = (): void => {
-      link.destroy(undefined);
       if (answer === undefined) reject(new Error("the worker ended without a verdict"));
       else resolve({ ...answer, bodyBytes });
     };

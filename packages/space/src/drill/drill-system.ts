@@ -7,7 +7,7 @@ import { createServer, type Server } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Gateway, plainServerOptions } from "@space/gateway";
-import { type EmbeddedSystem, startEmbedded } from "../embedded/embedded-system.ts";
+import { type EmbeddedOptions, type EmbeddedSystem, startEmbedded } from "../embedded/embedded-system.ts";
 
 /** A second gateway of the same installation: its own entries, its own links to the workers. */
 export interface SecondGateway {
@@ -19,7 +19,8 @@ export interface SecondGateway {
 /** A whole system on a throw-away directory; everything of it is gone afterwards, also after an interrupt. */
 export async function withSystem<T>(
   workers: number,
-  drill: (system: EmbeddedSystem) => Promise<T>,
+  drill: (system: EmbeddedSystem, data: string) => Promise<T>,
+  options: Partial<EmbeddedOptions> = {},
 ): Promise<T> {
   const data = mkdtempSync(join(tmpdir(), "space-drill-"));
   const free = { host: "127.0.0.1", port: 0 };
@@ -32,12 +33,13 @@ export async function withSystem<T>(
       workers,
       substrate: "namespace",
       log: () => undefined,
+      ...options,
     });
     const interrupted = (): void => void system.stop().finally(() => process.exit(130));
     process.once("SIGINT", interrupted);
     process.once("SIGTERM", interrupted);
     try {
-      return await drill(system);
+      return await drill(system, data);
     } finally {
       process.off("SIGINT", interrupted);
       process.off("SIGTERM", interrupted);

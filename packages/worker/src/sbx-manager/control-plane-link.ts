@@ -2,7 +2,16 @@
 // Copyright 2026 The SPACE authors
 
 import type { Duplex } from "node:stream";
-import { type ReceiverFeed, SpaceError, type WorkerControl, type WorkerHello } from "@space/model";
+import {
+  isSpaceError,
+  type LeaseAnswer,
+  type LeaseRequest,
+  type ReceiverFeed,
+  SpaceError,
+  type WorkerControl,
+  type WorkerHello,
+  type WorkerPresence,
+} from "@space/model";
 import {
   decodeJson,
   FrameLink,
@@ -59,11 +68,21 @@ export class ControlPlaneLink {
     this.#parts.records.finishSuccession(hello.store);
     if (bundle !== null) this.#parts.keys.replace(bundle); // before anything is admitted under it
     this.#parts.reports.use(presence);
-    this.#parts.lease.use(presence);
+    this.#parts.lease.use({ renew: (request) => this.#renew(presence, request) });
   }
 
   close(): void {
     this.#link.destroy(undefined);
+  }
+
+  /** A link on which no answer comes is of no use, also where TCP does not know it yet: another one is dialled. */
+  async #renew(presence: WorkerPresence, request: LeaseRequest): Promise<LeaseAnswer> {
+    try {
+      return await presence.renew(request);
+    } catch (error) {
+      if (isSpaceError(error, "deadline/passed")) this.#link.destroy(error);
+      throw error;
+    }
   }
 
   #command(stream: LinkStream, head: Buffer): StreamHandlers {
