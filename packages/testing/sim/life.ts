@@ -6,7 +6,9 @@ import {
   type ApiCaller,
   type CallerCredential,
   type ConnectedSandbox,
+  type Digest,
   isSpaceError,
+  parseDigest,
   type SandboxId,
   Secret,
   type WorkerId,
@@ -65,6 +67,7 @@ export class Life {
         onTimeout: random.chance(0.5) ? "kill" : "pause",
         keepMemory: true,
         autoResume: false,
+        autoRecover: random.chance(0.3),
       }),
     );
     if (created === undefined) return;
@@ -124,21 +127,28 @@ export class Life {
     return goesOn();
   }
 
-  async #connect(sandboxId: SandboxId): Promise<ConnectedSandbox | "gone" | undefined> {
+  /** Of a lost one it names the newest snapshot, as whoever wants what is left must (statement 5). */
+  async #connect(sandboxId: SandboxId, snapshot?: Digest): Promise<ConnectedSandbox | "gone" | undefined> {
     const { random, workerIds } = this.#ports;
     const workerId = random.chance(0.3) ? random.pick(workerIds) : undefined;
     const request = {
       timeoutMs: 3_600_000,
       memory: random.chance(0.7),
       ...(workerId === undefined ? {} : { workerId }),
+      ...(snapshot === undefined ? {} : { snapshot }),
     };
     let isGone = false;
+    let newest: string | null = null;
     const connected = await this.#api(
       (service, caller) => service.connect(caller, sandboxId, request),
       (error) => {
         isGone = isSpaceError(error, "sandbox/not-found") || isSpaceError(error, "sandbox/state");
+        if (!isSpaceError(error, "sandbox/lost")) return;
+        newest = error.details.snapshot;
+        isGone = newest === null;
       },
     );
+    if (newest !== null && snapshot === undefined) return this.#connect(sandboxId, parseDigest(newest));
     return connected ?? (isGone ? "gone" : undefined);
   }
 

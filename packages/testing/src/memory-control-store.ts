@@ -46,6 +46,7 @@ export function memoryControlStore(
     },
     due: (nowMs, limit) => read(() => tables.due(nowMs, limit)),
     abandoned: (nowMs, limit) => read(() => tables.abandoned(nowMs, limit)),
+    recoverable: (nowMs, limit) => read(() => tables.recoverable(nowMs, limit)),
     onWorker: (workerId) => read(() => tables.onWorker(workerId)),
     live: () => read(() => tables.live()),
     load: () => read(() => tables.load()),

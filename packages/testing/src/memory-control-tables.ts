@@ -127,6 +127,14 @@ export class MemoryControlTables {
       .slice(0, limit);
   }
 
+  recoverable(nowMs: number, limit: number): readonly SandboxRecord[] {
+    const isMeant = ({ state, autoRecover, snapshot, endAtMs }: SandboxRecord): boolean =>
+      state === "lost" && autoRecover && snapshot !== null && endAtMs > nowMs;
+    return this.#where(isMeant)
+      .toSorted((a, b) => a.endAtMs - b.endAtMs)
+      .slice(0, limit);
+  }
+
   onWorker(workerId: WorkerId): readonly SandboxRecord[] {
     return this.#where(({ execution, snapshot }) => {
       const isThere = execution.state !== "ended" && execution.identity.placement.workerId === workerId;
@@ -190,7 +198,8 @@ export class MemoryControlTables {
       if (found.length >= limit) break;
       if (order.pending.id <= afterId) continue;
       const isMeant =
-        order.workerId === workerId && (sandboxId === undefined || order.sandboxId === sandboxId);
+        (workerId === undefined || order.workerId === workerId) &&
+        (sandboxId === undefined || order.sandboxId === sandboxId);
       if (isMeant && (dueMs === undefined || order.pending.notBeforeMs <= dueMs)) found.push(order.pending);
     }
     return found;
@@ -324,8 +333,8 @@ function isListed(
   );
 }
 
-function shownAs({ state, snapshot }: SandboxRecord): "running" | "paused" | undefined {
-  if (state === "running") return "running";
+function shownAs({ state }: SandboxRecord): ListSandboxes["states"][number] | undefined {
+  if (state === "running" || state === "lost") return state;
   const isBroughtBack = state === "paused" || state === "pausing" || state === "resuming";
-  return isBroughtBack || (state === "lost" && snapshot !== null) ? "paused" : undefined;
+  return isBroughtBack ? "paused" : undefined;
 }

@@ -36,7 +36,7 @@ const from: Readonly<Record<SandboxChange["kind"], readonly SandboxState[]>> = {
   "commit-pause": ["pausing"],
   "claim-resume": ["paused", "lost"],
   "abandon-resume": ["resuming"],
-  lose: ["running", "pausing", "resuming"],
+  lose: ["running", "pausing"],
   "claim-kill": ["creating", "running", "pausing", "paused", "resuming", "failed", "lost"],
   "finish-kill": ["killing"],
   "set-end": ["running"],
@@ -58,6 +58,7 @@ export function newRow(sandbox: NewSandbox): SandboxRow {
     startedAtMs: sandbox.createdAtMs,
     certificateHead: null,
     snapshot: null,
+    lostGeneration: null,
     reason: null,
   };
   return {
@@ -118,14 +119,29 @@ function changesOf(record: SandboxRecord, change: SandboxChange): Partial<Sandbo
     case "commit-pause": {
       const { digest, memory, sizeBytes } = change.manifest;
       const head = { digest, memory, sizeBytes, frozenOn: change.frozenOn };
-      return { state: "paused", claim: null, execution: ended, snapshot: head, endAtMs: change.endAtMs };
+      const { endAtMs } = change;
+      return {
+        state: "paused",
+        claim: null,
+        execution: ended,
+        snapshot: head,
+        endAtMs,
+        lostGeneration: null,
+      };
     }
     case "claim-resume":
       return resuming(change.identity, change.claim);
     case "abandon-resume":
-      return { state: "paused", claim: null, execution: ended, reason: change.reason };
-    case "lose":
-      return { state: "lost", claim: null, execution: ended, reason: change.reason };
+      return {
+        state: record.lostGeneration === null ? "paused" : "lost",
+        claim: null,
+        execution: ended,
+        reason: change.reason,
+      };
+    case "lose": {
+      const { generation: lostGeneration } = record;
+      return { state: "lost", claim: null, execution: ended, reason: change.reason, lostGeneration };
+    }
     case "claim-kill":
       return { state: "killing", claim: change.claim };
     case "finish-kill":
