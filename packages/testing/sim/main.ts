@@ -159,6 +159,17 @@ async function runMutants({ seed, json, shards = "2" }: Values): Promise<number>
   return missed === 0 && control.violations.length === 0 ? 0 : 1;
 }
 
+const modelGateways = 2;
+
+/** Searches the model of the protocol's core; with every planted fault, too. */
+async function runModel({ json }: Values): Promise<number> {
+  const { modelReport, tellModel } = await import("./model/model-report.ts");
+  const report = modelReport(modelGateways);
+  process.stdout.write(json ? `${JSON.stringify(report, undefined, 1)}\n` : tellModel(report));
+  return report.found === null && report.planted.every(({ found }) => found !== null) ? 0 : 1;
+}
+
 const { values } = parseArgs({ options, strict: true });
 if (values.shard !== undefined) await shard(values);
+else if (values.model) process.exitCode = await runModel(values);
 else process.exitCode = await (values.mutants ? runMutants(values) : run(values));

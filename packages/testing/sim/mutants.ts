@@ -6,6 +6,7 @@ import type { Mutant } from "./mutant.ts";
 
 const admit = "capability/src/admit.ts";
 const identity = "model/src/identity.ts";
+const order = "worker/src/sbx-manager/record-order.ts";
 const install = "worker/src/sbx-manager/install.ts";
 const parts = "worker/src/sbx-manager/parts.ts";
 const pause = "worker/src/sbx-manager/pause.ts";
@@ -173,7 +174,7 @@ export const mutants: readonly Mutant[] = [
     fault: "R-12: an older certificate becomes the record again",
     edits: [
       {
-        file: install,
+        file: order,
         find: 'if (identity.generation < held.generation) throw outOfOrder("record/stale", record, certificate);',
         replace: 'if (identity.generation < held.generation) return "next-generation";',
       },
@@ -196,7 +197,7 @@ export const mutants: readonly Mutant[] = [
     edits: [
       {
         file: "worker/src/sbx-manager/retire.ts",
-        find: "if (record !== undefined && isSame(record.identity, identity)) {",
+        find: "if (record !== undefined && retires(record, identity)) {",
         replace: "if (record !== undefined) {",
       },
     ],

@@ -19,6 +19,7 @@ const text = `SPACE runs untrusted code for AI agents in isolated, stateful sand
       --seed S --executions N   which worlds, and how much of them    (default: 1 and 20000)
       --shards N            processes                               (default: one for each core, 4 at most)
       --mutants             break SPACE on purpose, in each of many ways: every one must be noticed
+      --model               search every state of the protocol's core, for two workers, two gateways, three generations
       --world W --trace     one world of an earlier run again, step by step
       --json                the report as one JSON document
   ./space test              run every test

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-import { certificateDigest, readVouchedCertificate, verifyCertificate } from "@space/capability";
+import { certificateDigest, verifyCertificate } from "@space/capability";
 import {
   type ActivationRecord,
   compareIdentity,
@@ -13,9 +13,7 @@ import {
   sameRoute,
 } from "@space/model";
 import { endEpoch, replaceRecord, stopExecution, type WorkerParts } from "./parts.ts";
-
-/** R-12: how an offered certificate stands to the record. */
-type Order = "first" | "next-generation" | "next-attempt" | "same" | "reissued";
+import { orderOf } from "./record-order.ts";
 
 /** Verified by this worker itself, whoever carried it. Throws `certificate/refused`. */
 export function readCertificate(parts: WorkerParts, token: string): ExecutionCertificate {
@@ -46,35 +44,6 @@ export async function install(
     parts.audit.record("execution/installed", { identity: identityToJson(identity) });
   }
   await stopSuperseded(parts, activation);
-}
-
-/** R-12: by (generation, attempt); lower never replaces higher, and one generation is one process. */
-function orderOf(record: RuntimeRecord, certificate: ExecutionCertificate, token: string): Order {
-  const { identity } = certificate;
-  const held = record.identity;
-  if (identity.generation > held.generation) return "next-generation";
-  if (identity.generation < held.generation) throw outOfOrder("record/stale", record, certificate);
-  if (!sameRoute(identity, held) || identity.activation.id !== held.activation.id)
-    throw outOfOrder("record/conflict", record, certificate);
-  // A tombstone stays: this generation never runs again.
-  if (record.state === "retired") throw outOfOrder("record/stale", record, certificate);
-  if (identity.activation.attempt > held.activation.attempt) return "next-attempt";
-  if (identity.activation.attempt < held.activation.attempt)
-    throw outOfOrder("record/stale", record, certificate);
-  return token === record.certificate ? "same" : orderOfReissue(record, certificate);
-}
-
-/** The control plane may have signed the same facts again after an answer that it did not hear; other facts conflict. */
-function orderOfReissue(record: RuntimeRecord, certificate: ExecutionCertificate): "same" | "reissued" {
-  // R-10: verified when it was installed; the key that signed it may have been removed since (incident 30).
-  const held = readVouchedCertificate(record.certificate, record.certificateDigest);
-  if (factsOf(held) !== factsOf(certificate)) throw outOfOrder("record/conflict", record, certificate);
-  return certificate.issuedAtSeconds > held.issuedAtSeconds ? "reissued" : "same";
-}
-
-function factsOf(certificate: ExecutionCertificate): string {
-  const { identity, publicKey, previous, restoredFrom, origin } = certificate;
-  return JSON.stringify([identityToJson(identity), publicKey, previous, restoredFrom, origin]);
 }
 
 function checkProcess(parts: WorkerParts, certificate: ExecutionCertificate): ActivationRecord {
@@ -113,13 +82,4 @@ async function stopSuperseded(parts: WorkerParts, { identity }: ActivationRecord
 
 function refused(problem: string): SpaceError {
   return new SpaceError("certificate/refused", { problem });
-}
-
-function outOfOrder(
-  code: "record/stale" | "record/conflict",
-  record: RuntimeRecord,
-  { identity }: ExecutionCertificate,
-): SpaceError {
-  const { sandboxId, generation } = identity;
-  return new SpaceError(code, { sandboxId, installed: record.identity.generation, offered: generation });
 }

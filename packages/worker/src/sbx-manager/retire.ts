@@ -13,6 +13,7 @@ import {
   sameRoute,
 } from "@space/model";
 import { endEpoch, stopExecution, type WorkerParts } from "./parts.ts";
+import { retires } from "./record-order.ts";
 
 /**
  * R-12: exactly this identity serves no more: a tombstone, synced before anything else happens; then its streams end;
@@ -28,7 +29,7 @@ export async function retire(
   const activation = parts.executions.find(identity.activation.id);
   const process = activation && sameRoute(activation.identity, identity) ? activation : undefined;
   parts.reports.drop(identity);
-  if (record !== undefined && isSame(record.identity, identity)) {
+  if (record !== undefined && retires(record, identity)) {
     await retireInstalled(parts, record, process, keepFrozen);
     return;
   }
