@@ -116,9 +116,11 @@ export class Chaos {
     const { random, network, trace } = this.#ports;
     const { controls, gateways, workers } = this.#targets;
     const hosts = [...controls, ...gateways, ...workers].map(({ host }) => host);
-    const [a, b] = [random.pick(hosts), random.pick(hosts)];
+    const isPath = random.chance(0.5);
+    const a = isPath ? random.pick(gateways).host : random.pick(hosts);
+    const b = isPath ? random.pick(workers).host : random.pick(hosts);
     if (a === b) return;
-    if (random.chance(0.5)) {
+    if (random.chance(isPath ? 0.8 : 0.5)) {
       trace(() => `break ${a} ${b}`);
       network.breakLinks(a, b);
       return;

@@ -78,17 +78,6 @@ export const gatewayMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: "repair-after-deny",
-    fault: "R-24: a denied request is repaired as well",
-    edits: [
-      {
-        file: operation,
-        find: 'cache.removeIfStill(question, this.#attempt.cached);\n    }\n    this.#refuse({ kind: "denied" });',
-        replace: "cache.removeIfStill(question, this.#attempt.cached);\n    }\n    this.refreshRoute();",
-      },
-    ],
-  },
-  {
     name: "effect-retried",
     fault: "R-28: a write whose answer did not come is sent again",
     edits: [

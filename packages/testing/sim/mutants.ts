@@ -255,6 +255,11 @@ export const mutants: readonly Mutant[] = [
         find: 'if (digest !== snapshot.digest) throw refused("digest");',
         replace: nothing,
       },
+      {
+        file: "worker/src/sbx-manager/snapshot-source.ts",
+        find: "const { sandboxId, manifest } = verifyChainHead(head, keys.ring);",
+        replace: "const { sandboxId } = verifyChainHead(head, keys.ring); const manifest = digest;",
+      },
     ],
   },
   {
@@ -270,18 +275,6 @@ export const mutants: readonly Mutant[] = [
         file: pause,
         find: 'if (!(await parts.substrate.freeze(startedAs))) throw lost(parts, parts.executions.live(id), "freeze");',
         replace: nothing,
-      },
-    ],
-  },
-  {
-    name: "commit-unconditional",
-    fault: "R-16: a manifest is committed whatever has become of the pause",
-    edits: [
-      {
-        file: rows,
-        find: "if (record.revision !== on.revision || !from[change.kind].includes(record.state)) return false;",
-        replace:
-          'if (change.kind === "commit-pause") return record.state !== "killed" && record.state !== "killing" && record.claim === null || record.revision === on.revision && record.state === "pausing"; if (record.revision !== on.revision || !from[change.kind].includes(record.state)) return false;',
       },
     ],
   },

@@ -235,6 +235,12 @@ export class Oracle {
     const truth = this.#executions.get(execution.identity.activation.id);
     if (truth === undefined || truth.isPublished) return;
     truth.isPublished = true;
+    const installed = this.recordOf(truth.workerId, truth.sandboxId);
+    if (installed === undefined || installed.identity.generation < execution.identity.generation)
+      this.violate(
+        "R-12: durable before acknowledged",
+        `generation ${truth.generation} of ${truth.sandboxId} was published before its worker had installed it`,
+      );
     this.#sandbox(truth.sandboxId).published = execution.identity.generation;
     this.receivers.acknowledged(
       truth.workerId,

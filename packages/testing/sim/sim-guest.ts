@@ -79,11 +79,20 @@ export class GuestOperation implements StreamHandlers {
         const number = operationOf(this.#head);
         if (this.#head.method === "POST") this.#process.files += ` ${number}`;
         watcher.acted(number, this.#process);
-        this.#stream.sendHead(answerHead, false);
-        this.#stream.send(Buffer.from(`${this.#process.uid}|${this.#process.files}`));
-        this.#stream.end();
+        const said = Buffer.from(`${this.#process.uid}|${this.#process.files}`);
+        const { random } = this.#ports;
+        if (random.chance(0.25)) loop.after(random.between(0, 1500), owner, () => this.#answer(said));
+        else this.#answer(said);
       }
     }
+  }
+
+  /** Some time after its effect: an answer can be lost on its way, or with who brings it. */
+  #answer(said: Buffer): void {
+    if (this.#over) return;
+    this.#stream.sendHead(answerHead, false);
+    this.#stream.send(said);
+    this.#stream.end();
   }
 }
 
