@@ -231,12 +231,12 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: "lease-not-waited-for",
-    fault: "R-16: what runs on a worker that is away is lost before its lease has run out",
+    fault: "R-16: the lease of a worker that is away counts as over at once",
     edits: [
       {
-        file: "control-plane/src/lose-unleased.ts",
-        find: "return leases.overForMs(workerId) >= graceMs;",
-        replace: "return graceMs === 0 || leases.overForMs(workerId) >= graceMs;",
+        file: "control-plane/src/leases.ts",
+        find: "return this.#ports.clock.bootMs() - (endMs + leaseMarginMs);",
+        replace: "return Math.max(120_000, this.#ports.clock.bootMs() - (endMs + leaseMarginMs));",
       },
     ],
   },

@@ -14,8 +14,6 @@ const capabilityWorstMs = 150_000;
 const onTheWayMs = 5_000;
 /** R-25 */
 const authorisationMs = 60_000;
-/** Whether an incarnation that was never published counts as acting, too. */
-const strictly = false;
 /** Most violations that one world keeps. */
 const violationLimit = 20;
 
@@ -103,12 +101,7 @@ export class Oracle {
       const count = this.#freezes.get(process.uid)?.count ?? 0;
       this.#freezes.set(process.uid, { count: count + 1, atMs: this.#loop.nowMs });
     }
-    const { lost } = this.#sandbox(process.sandboxId);
-    const acting = [...running].filter(
-      ({ uid, activation }) =>
-        strictly || (!lost.has(uid) && this.#executions.get(activation)?.isPublished === true),
-    );
-    if (acting.length > 1) {
+    if (running.size > 1) {
       const where = [...running].map(
         ({ uid, host, activation }) =>
           `${uid} on ${host} (generation ${this.#executions.get(activation)?.generation})`,
