@@ -44,24 +44,27 @@ it("the corpus has inputs, and each gives an answer", () => {
     );
 });
 
+/** What the planted fault fails on: no seed has it, and a lost segment makes it. */
+const planted = "..";
+
 /** A parser that fails on what the real one never fails on. */
 function broken(): FuzzTarget {
   const target = fuzzTargets["capability"]?.() ?? assert.fail();
   return {
     ...target,
     run: (input) => {
-      if (input.includes("==")) throw new RangeError("planted");
+      if (input.includes(planted)) throw new RangeError("planted");
       return target.run(input);
     },
   };
 }
 
 it("finds a planted fault, again by its seed, and makes its input short", () => {
-  const unfound = { ...broken(), seeds: broken().seeds.filter((seed) => !seed.includes("==")) };
-  const first = fuzz(unfound, options(50_000, 7));
-  const again = fuzz(unfound, options(50_000, 7));
+  const unfound = { ...broken(), seeds: broken().seeds.filter((seed) => !seed.includes(planted)) };
+  const first = fuzz(unfound, options(20_000, 7));
+  const again = fuzz(unfound, options(20_000, 7));
   assert.equal(first.failure?.problem, "RangeError: planted");
-  assert.equal(first.failure.minimised.toString(), "==");
+  assert.equal(first.failure.minimised.toString(), planted);
   assert.equal(again.inputs, first.inputs);
   assert.ok(again.failure?.input.equals(first.failure.input));
 });

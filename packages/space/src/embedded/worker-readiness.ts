@@ -8,6 +8,8 @@ import type { WorkerProcess, WorkerSupervisor } from "./worker-supervisor.ts";
 
 /** For the first worker, and for each: a daemon and its bridge boot two Nodes, which many at once do one after the other. */
 const workersReadyLimitMs = { first: 30_000, each: 5_000 } as const;
+/** A worker that ends so often at the start will not do better. */
+const endingsLimit = 5;
 const lookEveryMs = 10;
 
 /** What became of a worker whose store is refused, and what to do. */
@@ -25,7 +27,7 @@ function supersededRemedy(name: string): string {
 
 /**
  * Resolves when every worker is connected. Throws `host/unfit` as soon as one's store is refused, and with the ends of
- * their logs when they take too long.
+ * their logs when one ends again and again or they take too long.
  */
 export async function untilReady(
   ready: () => boolean,
@@ -41,12 +43,18 @@ export async function untilReady(
         problem: supersededProblem(name),
         remedy: supersededRemedy(name),
       });
+    if (supervisor.mostEndings >= endingsLimit) {
+      throw new Error(`a worker ended ${endingsLimit} times before it connected\n${tails(workers)}`);
+    }
     if (systemClock.monotonicMs() > deadlineMs) {
-      const logs = workers.map(({ logPath }) => `${logPath}:\n${tail(logPath)}`).join("\n");
-      throw new Error(`the workers did not connect within ${limitMs} ms\n${logs}`);
+      throw new Error(`the workers did not connect within ${limitMs} ms\n${tails(workers)}`);
     }
     await new Promise<void>((resolve) => systemClock.after(lookEveryMs, resolve));
   }
+}
+
+function tails(workers: readonly WorkerProcess[]): string {
+  return workers.map(({ logPath }) => `${logPath}:\n${tail(logPath)}`).join("\n");
 }
 
 function tail(path: string): string {

@@ -39,6 +39,7 @@ export class WorkerSupervisor {
   readonly #clock: Clock;
   readonly #running = new Map<string, ChildProcess>();
   readonly #superseded = new Set<string>();
+  readonly #endings = new Map<string, number>();
   #stopping = false;
 
   constructor(options: SupervisorOptions, clock: Clock) {
@@ -53,6 +54,11 @@ export class WorkerSupervisor {
   /** The daemon's pid, for tests that kill it and for status. */
   pidOf(name: string): number | undefined {
     return this.#running.get(name)?.pid;
+  }
+
+  /** How often the worker that ended most often has ended by itself. */
+  get mostEndings(): number {
+    return Math.max(0, ...this.#endings.values());
   }
 
   /** Those whose stores are refused. */
@@ -90,6 +96,7 @@ export class WorkerSupervisor {
   #ended(worker: WorkerProcess, how: string, backoffMs: number): void {
     this.#running.delete(worker.name);
     if (this.#stopping) return;
+    this.#endings.set(worker.name, (this.#endings.get(worker.name) ?? 0) + 1);
     this.#options.onRestart(worker.name, how);
     this.#clock.after(backoffMs, () => {
       if (!this.#stopping) this.#launch(worker, Math.min(backoffMs * 2, longestBackoffMs));
