@@ -51,6 +51,8 @@ export class RouteResolver implements RouteSource {
       this.#parts.audit.record("caller/refused", { sandboxId: request.sandboxId, problem });
       return { kind: "unauthenticated", problem };
     }
+    // What ran does not come back: whoever holds a stream of it waits for nothing.
+    if (record.state === "lost") return { kind: "not-found" };
     if (record.state !== "running") return { kind: "not-running" };
     return this.#entry(record, request, authorisation);
   }

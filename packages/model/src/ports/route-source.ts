@@ -33,7 +33,7 @@ export interface ResolveRequest {
 
 export type ResolveAnswer =
   | { readonly kind: "entry"; readonly entry: RouteEntry }
-  /** No such sandbox, or not the caller's: the two look alike outside. */
+  /** No such sandbox, or not the caller's, or what ran is lost: they look alike outside, and nothing is worth waiting for. */
   | { readonly kind: "not-found" }
   /** It exists and the caller may know, but nothing runs. */
   | { readonly kind: "not-running" }
