@@ -2,14 +2,12 @@
 // Copyright 2026 The SPACE authors
 
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
-import { parseArgs } from "node:util";
 import { type LogReport, verifyLog } from "@space/audit-log";
 import { followLogs, newestRecords } from "../audit/log-tail.ts";
 import { recordText } from "../audit/record-text.ts";
 import { auditTrust, findAuditLogs } from "../data/audit-directories.ts";
 import { UsageError } from "../failure.ts";
-import { checkout } from "../product.ts";
+import { defaultDataFolder, readArguments, toStdout, type Write } from "./arguments.ts";
 
 const options = {
   data: { type: "string" },
@@ -27,15 +25,12 @@ const options = {
  */
 export async function audit(args: readonly string[], write: Write = toStdout): Promise<number> {
   const { values, positionals } = parse(args);
-  const data = values.data ?? join(checkout, ".space/data");
+  const data = values.data ?? defaultDataFolder;
   const [what, ...rest] = positionals;
   if (rest.length === 0 && what === "verify") return verify(data, values, write);
   if (rest.length === 0 && what === "tail") return tail(data, values, write);
   throw new UsageError("say what to do: ./space audit verify, or ./space audit tail");
 }
-
-type Write = (text: string) => unknown;
-const toStdout: Write = (text) => process.stdout.write(text);
 
 type Values = ReturnType<typeof parse>["values"];
 
@@ -109,9 +104,5 @@ async function tail(data: string, values: Values, write: Write): Promise<number>
 }
 
 function parse(args: readonly string[]) {
-  try {
-    return parseArgs({ args: [...args], options, strict: true, allowPositionals: true });
-  } catch (error) {
-    throw new UsageError(error instanceof Error ? error.message : String(error));
-  }
+  return readArguments(args, { options, allowPositionals: true });
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-import { parseArgs } from "node:util";
 import { benchCapability, tellCapability } from "../bench/capability-bench.ts";
 import { benchPath } from "../bench/path-bench.ts";
 import { differences, summarise, tellPath } from "../bench/path-report.ts";
@@ -9,6 +8,7 @@ import { tellStart } from "../bench/start-report.ts";
 import { benchStart } from "../bench/start-run.ts";
 import { UsageError } from "../failure.ts";
 import { requireHost } from "../host/host-fitness.ts";
+import { readArguments } from "./arguments.ts";
 
 export interface BenchOptions {
   readonly what: "path" | "start" | "capability";
@@ -42,24 +42,17 @@ function print(json: boolean, document: object, text: () => string): number {
   return 0;
 }
 
+const options = {
+  json: { type: "boolean", default: false },
+  quick: { type: "boolean", default: false },
+} as const;
+
 /** Throws {@link UsageError}. */
 export function parseBenchOptions(args: readonly string[]): BenchOptions {
-  const { values, positionals } = parse(args);
+  const { values, positionals } = readArguments(args, { options, allowPositionals: true });
   const [what, ...rest] = positionals;
   if (rest.length === 0 && (what === "path" || what === "start" || what === "capability")) {
     return { what, ...values };
   }
   throw new UsageError("say what to measure: ./space bench path, start, or capability");
-}
-
-function parse(args: readonly string[]) {
-  const options = {
-    json: { type: "boolean", default: false },
-    quick: { type: "boolean", default: false },
-  } as const;
-  try {
-    return parseArgs({ args: [...args], options, strict: true, allowPositionals: true });
-  } catch (error) {
-    throw new UsageError(error instanceof Error ? error.message : String(error));
-  }
 }

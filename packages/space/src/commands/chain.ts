@@ -3,7 +3,6 @@
 
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { parseArgs } from "node:util";
 import {
   chainExportLimit,
   importPublicKey,
@@ -16,7 +15,7 @@ import { identityToJson } from "@space/model";
 import { askInstallation } from "../admin/open-admin.ts";
 import { writeDurably } from "../data/durable-file.ts";
 import { UsageError } from "../failure.ts";
-import { checkout } from "../product.ts";
+import { defaultDataFolder, readArguments, toStdout, type Write } from "./arguments.ts";
 
 const options = {
   data: { type: "string" },
@@ -26,18 +25,13 @@ const options = {
   out: { type: "string" },
 } as const;
 
-type Write = (text: string) => unknown;
-
 /**
  * `./space chain verify SANDBOX` verifies in this process, against the data directory's pinned root, what the control plane
  * has; `--file FILE --root ROOTPUB` needs nothing else. `./space chain export SANDBOX --out FILE` writes what it needs.
  */
-export async function chain(
-  args: readonly string[],
-  write: Write = (text) => process.stdout.write(text),
-): Promise<number> {
-  const { values, positionals } = parse(args);
-  const data = resolve(values.data ?? join(checkout, ".space/data"));
+export async function chain(args: readonly string[], write: Write = toStdout): Promise<number> {
+  const { values, positionals } = readArguments(args, { options, allowPositionals: true });
+  const data = resolve(values.data ?? defaultDataFolder);
   const [what, sandboxId, ...rest] = positionals;
   if (rest.length > 0) throw new UsageError("one sandbox at a time");
   if (what === "verify" && values.file !== undefined && sandboxId === undefined) {
@@ -57,14 +51,6 @@ export async function chain(
   throw new UsageError(
     "say what to do: ./space chain verify SANDBOX, ./space chain verify --file FILE --root ROOTPUB, or ./space chain export SANDBOX --out FILE",
   );
-}
-
-function parse(args: readonly string[]) {
-  try {
-    return parseArgs({ args: [...args], options, strict: true, allowPositionals: true });
-  } catch (error) {
-    throw new UsageError(error instanceof Error ? error.message : String(error));
-  }
 }
 
 async function exported(data: string, sandboxId: string): Promise<string> {

@@ -4,17 +4,16 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { parseArgs } from "node:util";
 import { createNarrator, StoryEnded } from "../demo/narrator.ts";
 import { tellStory } from "../demo/story.ts";
 import { startEmbedded } from "../embedded/embedded-system.ts";
-import { UsageError } from "../failure.ts";
 import { requireHost } from "../host/host-fitness.ts";
 import { ensurePython } from "../host/python.ts";
+import { readArguments } from "./arguments.ts";
 
 /** `./space demo [--json]`: a whole system on a throw-away directory, one story, and an exit code that tells whether all was well. */
 export async function demo(args: readonly string[]): Promise<number> {
-  const { json } = parseDemoArgs(args);
+  const { json } = readArguments(args, { options: { json: { type: "boolean", default: false } } }).values;
   await requireHost("the demo starts real sandboxes");
   await ensurePython("the demo's job in the sandbox is a Python program");
   const write = json ? undefined : (text: string): void => void process.stdout.write(text);
@@ -65,17 +64,5 @@ async function runStory(data: string, narrator: ReturnType<typeof createNarrator
     process.off("SIGINT", interrupted);
     process.off("SIGTERM", interrupted);
     await system.stop();
-  }
-}
-
-function parseDemoArgs(args: readonly string[]): { readonly json: boolean } {
-  try {
-    return parseArgs({
-      args: [...args],
-      options: { json: { type: "boolean", default: false } },
-      strict: true,
-    }).values;
-  } catch (error) {
-    throw new UsageError(error instanceof Error ? error.message : String(error));
   }
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-import { parseArgs } from "node:util";
 import { drillCut } from "../drill/cut.ts";
 import { withSystem } from "../drill/drill-system.ts";
 import { drillLease } from "../drill/lease.ts";
@@ -9,6 +8,7 @@ import { drillMoves } from "../drill/moves.ts";
 import { drillTerminal } from "../drill/terminal.ts";
 import { UsageError } from "../failure.ts";
 import { requireHost } from "../host/host-fitness.ts";
+import { readArguments } from "./arguments.ts";
 
 /** What every drill reports besides its own figures. */
 interface DrillReport {
@@ -97,19 +97,12 @@ export function parse(args: readonly string[], defaults: Numbers): { json: boole
   const options = Object.fromEntries(
     Object.keys(defaults).map((name) => [name, { type: "string" }] as const),
   );
-  try {
-    const { values } = parseArgs({
-      args: [...args],
-      options: { ...options, json: { type: "boolean", default: false } },
-      strict: true,
-    });
-    const given = Object.entries(values).filter(([name]) => name !== "json");
-    const numbers = Object.fromEntries(given.map(([name, text]) => [name, positive(name, String(text))]));
-    return { json: values["json"] === true, numbers: { ...defaults, ...numbers } };
-  } catch (error) {
-    if (error instanceof UsageError) throw error;
-    throw new UsageError(error instanceof Error ? error.message : String(error));
-  }
+  const { values } = readArguments(args, {
+    options: { ...options, json: { type: "boolean", default: false } },
+  });
+  const given = Object.entries(values).filter(([name]) => name !== "json");
+  const numbers = Object.fromEntries(given.map(([name, text]) => [name, positive(name, String(text))]));
+  return { json: values["json"] === true, numbers: { ...defaults, ...numbers } };
 }
 
 function positive(name: string, text: string): number {

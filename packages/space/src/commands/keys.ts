@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-import { join, resolve } from "node:path";
+import { resolve } from "node:path";
 import type { SigningKeyRecord } from "@space/model";
 import type { KeysAnswer } from "../admin/admin-service.ts";
 import { askInstallation } from "../admin/open-admin.ts";
 import { UsageError } from "../failure.ts";
-import { checkout } from "../product.ts";
+import { defaultDataFolder, toStdout, type Write } from "./arguments.ts";
 
 interface Options {
   readonly data: string;
@@ -15,13 +15,8 @@ interface Options {
   readonly words: readonly string[];
 }
 
-type Write = (text: string) => unknown;
-
 /** `./space keys list|rotate|revoke KID`: the signing keys of an installation that runs, or of one that does not. */
-export async function keys(
-  args: readonly string[],
-  write: Write = (text) => process.stdout.write(text),
-): Promise<number> {
+export async function keys(args: readonly string[], write: Write = toStdout): Promise<number> {
   const options = parse(args);
   const [what, kid, ...rest] = options.words;
   if (rest.length === 0 && kid === undefined && what === "list") return show(options, "keys/list", {}, write);
@@ -41,7 +36,7 @@ async function show(options: Options, method: string, params: object, write: Wri
 /** A key id may begin with a dash, so the words are told apart here. Throws {@link UsageError}. */
 function parse(args: readonly string[]): Options {
   const words: string[] = [];
-  let data = join(checkout, ".space/data");
+  let data = defaultDataFolder;
   let rootKey: string | null = null;
   let json = false;
   for (let at = 0; at < args.length; at += 1) {

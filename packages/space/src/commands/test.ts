@@ -9,6 +9,7 @@ import { UsageError } from "../failure.ts";
 import { requireHost } from "../host/host-fitness.ts";
 import { ensurePython } from "../host/python.ts";
 import { checkout } from "../product.ts";
+import { exitCode } from "./exit-code.ts";
 
 interface Counts {
   readonly passed: number;
@@ -85,9 +86,5 @@ function readCounts(tap: string): Counts {
 }
 
 function run(program: string, args: readonly string[]): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const child = spawn(program, [...args], { cwd: checkout, stdio: ["ignore", "inherit", "inherit"] });
-    child.once("error", reject);
-    child.once("exit", (code) => resolve(code ?? 1));
-  });
+  return exitCode(spawn(program, [...args], { cwd: checkout, stdio: ["ignore", "inherit", "inherit"] }));
 }

@@ -2,8 +2,6 @@
 // Copyright 2026 The SPACE authors
 
 import { isIP } from "node:net";
-import { join } from "node:path";
-import { parseArgs } from "node:util";
 import {
   defaultLeaseSeconds,
   longestLeaseSeconds,
@@ -11,7 +9,7 @@ import {
   shortestLeaseSeconds,
 } from "@space/model";
 import { UsageError } from "../failure.ts";
-import { checkout } from "../product.ts";
+import { defaultDataFolder, readArguments } from "./arguments.ts";
 
 /** Host and port as given to `--listen`. */
 export interface ListenAddress {
@@ -47,9 +45,9 @@ const flags = {
 
 /** Reads the arguments of `up`. Throws {@link UsageError} naming the flag to change. */
 export function parseUpOptions(args: readonly string[]): UpOptions {
-  const values = parse(args);
+  const values = readArguments(args, { options: flags, allowPositionals: false }).values;
   const options: UpOptions = {
-    data: values.data ?? join(checkout, ".space/data"),
+    data: values.data ?? defaultDataFolder,
     listen: parseListen("--listen", values.listen),
     tlsListen: parseListen("--tls-listen", values["tls-listen"]),
     domain: parseDomain(values.domain),
@@ -70,14 +68,6 @@ export function parseUpOptions(args: readonly string[]): UpOptions {
     }
   }
   return options;
-}
-
-function parse(args: readonly string[]) {
-  try {
-    return parseArgs({ args: [...args], options: flags, strict: true, allowPositionals: false }).values;
-  } catch (error) {
-    throw new UsageError(error instanceof Error ? error.message : String(error));
-  }
 }
 
 export function isLoopback(host: string): boolean {

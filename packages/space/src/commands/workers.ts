@@ -3,37 +3,23 @@
 
 import { existsSync, mkdirSync, readdirSync, renameSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { parseArgs } from "node:util";
 import { openDataDirectory } from "../data/data-directory.ts";
 import { syncDirectory } from "../data/durable-file.ts";
 import { UsageError } from "../failure.ts";
 import { systemClock } from "../host/system-clock.ts";
-import { checkout } from "../product.ts";
 import { readWorkerConfig } from "../worker/worker-config.ts";
+import { defaultDataFolder, readArguments, toStdout, type Write } from "./arguments.ts";
 
 const options = { data: { type: "string" }, json: { type: "boolean", default: false } } as const;
 
-type Write = (text: string) => unknown;
-
 /** `./space workers list`, and `./space workers enrol NAME` for one whose store is refused. */
-export async function workers(
-  args: readonly string[],
-  write: Write = (text) => process.stdout.write(text),
-): Promise<number> {
-  const { values, positionals } = parse(args);
-  const data = resolve(values.data ?? join(checkout, ".space/data"));
+export async function workers(args: readonly string[], write: Write = toStdout): Promise<number> {
+  const { values, positionals } = readArguments(args, { options, allowPositionals: true });
+  const data = resolve(values.data ?? defaultDataFolder);
   const [what, name, ...rest] = positionals;
   if (what === "list" && name === undefined) return list(data, values.json, write);
   if (what === "enrol" && name !== undefined && rest.length === 0) return enrol(data, name, write);
   throw new UsageError("say what to do: ./space workers list, or ./space workers enrol NAME");
-}
-
-function parse(args: readonly string[]) {
-  try {
-    return parseArgs({ args: [...args], options, strict: true, allowPositionals: true });
-  } catch (error) {
-    throw new UsageError(error instanceof Error ? error.message : String(error));
-  }
 }
 
 function list(data: string, json: boolean, write: Write): number {
