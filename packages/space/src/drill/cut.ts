@@ -9,6 +9,7 @@ import { systemClock } from "../host/system-clock.ts";
 import { systemRandom } from "../host/system-random.ts";
 import { enveloped, type SandboxAddress } from "./caller.ts";
 import { Owner } from "./owner.ts";
+import { becomes } from "./waiting.ts";
 
 export interface CutOptions {
   /** Streams of one sandbox that are open when its epoch ends; every fourth writes as fast as its reader takes it. */
@@ -71,11 +72,15 @@ export async function drillCut(
         ? present(link, entry, "/usr/bin/yes", ["so that there is always something on the way"])
         : present(link, entry, "/bin/sleep", ["3600"]),
     );
-    await until(() => streams.every((stream) => stream.bytes > 0), startWaitMs);
+    await becomes(() => streams.every((stream) => stream.bytes > 0), { limitMs: startWaitMs, lookEveryMs });
     if (streams.some((stream) => stream.bytes === 0 || stream.reason !== undefined))
       throw new UnsoundRun("not every stream was open when the epoch ended");
     const ending = round % 2 === 0 ? owner.pause(sandbox) : owner.kill(sandbox);
-    await until(() => streams.every(({ reason }) => reason !== undefined), endWaitMs);
+    // Gives up after a while: a stream that never ends is what is looked for.
+    await becomes(() => streams.every(({ reason }) => reason !== undefined), {
+      limitMs: endWaitMs,
+      lookEveryMs,
+    });
     await ending;
     await link.ping(); // whatever was still on its way has come
     const times = streams.map(({ endedMs }) => endedMs);
@@ -146,11 +151,4 @@ async function entryFor(system: EmbeddedSystem, sandbox: SandboxAddress): Promis
   });
   if (answer.kind !== "entry") throw new UnsoundRun(`no route: ${answer.kind}`);
   return answer.entry;
-}
-
-/** Gives up after a while: a stream that never ends is what is looked for. */
-async function until(condition: () => boolean, waitMs: number): Promise<void> {
-  const limit = systemClock.monotonicMs() + waitMs;
-  while (!condition() && systemClock.monotonicMs() < limit)
-    await new Promise<void>((resolve) => systemClock.after(lookEveryMs, resolve));
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
+import { setTimeout as pause } from "node:timers/promises";
 import { UnsoundRun } from "../bench/unsound.ts";
 import type { EmbeddedSystem } from "../embedded/embedded-system.ts";
 import { systemClock } from "../host/system-clock.ts";
@@ -241,8 +242,4 @@ function isRight(text: string, { address, writing }: Moved, lowest: number): boo
   const [, id, generation] = /^(\S+) ([0-9]+)$/.exec(text) ?? [];
   const said = Number(generation);
   return id === address.sandboxId && said >= lowest && said <= writing;
-}
-
-function pause(delayMs: number): Promise<void> {
-  return new Promise((resolve) => systemClock.after(delayMs, resolve));
 }

@@ -6,6 +6,7 @@ import { CommandExitError, Sandbox } from "e2b";
 import type { EmbeddedSystem } from "../embedded/embedded-system.ts";
 import { systemClock } from "../host/system-clock.ts";
 import { Owner } from "./owner.ts";
+import { becomes } from "./waiting.ts";
 
 export interface TerminalOptions {
   /** Bytes typed. */
@@ -167,9 +168,6 @@ async function typeThroughPauses(
 }
 
 async function until(what: string, condition: () => boolean): Promise<void> {
-  const limitMs = systemClock.monotonicMs() + waitLimitMs;
-  while (!condition()) {
-    if (systemClock.monotonicMs() > limitMs) throw new Error(`not in time: ${what}`);
-    await new Promise<void>((resolve) => systemClock.after(lookEveryMs, resolve));
-  }
+  if (!(await becomes(condition, { limitMs: waitLimitMs, lookEveryMs })))
+    throw new Error(`not in time: ${what}`);
 }
