@@ -34,6 +34,8 @@ export interface LeasePorts {
 export class Leases {
   readonly #ports: LeasePorts;
   readonly #endMs = new Map<WorkerId, number>();
+  /** The same ends on the clock that stands still while this host sleeps. */
+  readonly #awakeEndMs = new Map<WorkerId, number>();
 
   private constructor(ports: LeasePorts) {
     this.#ports = ports;
@@ -45,12 +47,13 @@ export class Leases {
    */
   static async open(ports: LeasePorts): Promise<Leases> {
     const leases = new Leases(ports);
-    const nowMs = ports.clock.bootMs();
+    const terms = new Map<WorkerId, number>();
     for (const workerId of (await ports.sandboxes.load()).keys())
-      leases.#endMs.set(workerId, nowMs + longestLeaseSeconds * 1000);
+      terms.set(workerId, longestLeaseSeconds * 1000);
     for (const { workerId, lease } of await ports.receivers.receivers()) {
-      if (lease !== null) leases.#endMs.set(workerId, nowMs + lease.termMs);
+      if (lease !== null) terms.set(workerId, lease.termMs);
     }
+    for (const [workerId, termMs] of terms) leases.#note(workerId, ports.clock.bootMs(), termMs);
     return leases;
   }
 
@@ -59,6 +62,16 @@ export class Leases {
     const endMs = this.#endMs.get(workerId);
     if (endMs === undefined) return Number.POSITIVE_INFINITY; // it was never allowed to serve
     return this.#ports.clock.bootMs() - (endMs + leaseMarginMs);
+  }
+
+  /**
+   * The same without the time that this host slept through, when nobody could renew (incident 15). It tells when to give
+   * up what ran there, never whether a successor may start.
+   */
+  overWhileAwakeForMs(workerId: WorkerId): number {
+    const endMs = this.#awakeEndMs.get(workerId);
+    if (endMs === undefined) return Number.POSITIVE_INFINITY;
+    return this.#ports.clock.monotonicMs() - (endMs + leaseMarginMs);
   }
 
   /** whether a successor of what ran there may be started elsewhere, whatever that worker has heard. */
@@ -85,7 +98,7 @@ export class Leases {
     }
     const termMs = limits.leaseMs;
     // Before it is durable: whoever looks meanwhile must see the later end.
-    this.#endMs.set(workerId, Math.max(this.#endMs.get(workerId) ?? 0, arrivedMs + termMs));
+    this.#note(workerId, arrivedMs, termMs);
     await receivers.recordLease(workerId, { grantedAtMs: clock.wallMs(), termMs });
     const grant = signer.lease({
       workerId,
@@ -95,5 +108,13 @@ export class Leases {
     });
     await feeds.tell(workerId, { kind: "lease", grant });
     return { kind: "granted" };
+  }
+
+  /** A lease that counts from this moment; a shorter one takes nothing back. */
+  #note(workerId: WorkerId, fromBootMs: number, termMs: number): void {
+    const later = (held: number | undefined, endMs: number): number => Math.max(held ?? 0, endMs);
+    this.#endMs.set(workerId, later(this.#endMs.get(workerId), fromBootMs + termMs));
+    const awakeEndMs = this.#ports.clock.monotonicMs() + termMs;
+    this.#awakeEndMs.set(workerId, later(this.#awakeEndMs.get(workerId), awakeEndMs));
   }
 }

@@ -7,7 +7,8 @@ import type { ControlParts } from "./parts.ts";
 
 /**
  * R-16: what runs on a worker whose lease has run out is lost, and only then: it has fenced itself, so nothing of it acts
- * any more. One that is connected may only be late with its request, and is given as long as streams are held.
+ * any more. One that is connected may only be late with its request, and is given as long as streams are held. While this
+ * host sleeps nobody can renew, so that time does not count (incident 15).
  */
 export async function loseUnleased(parts: ControlParts): Promise<void> {
   for (const workerId of (await parts.sandboxes.load()).keys()) {
@@ -22,7 +23,7 @@ export async function loseUnleased(parts: ControlParts): Promise<void> {
 
 function isGivenUp({ leases, workers }: ControlParts, workerId: WorkerId): boolean {
   const graceMs = workers.find(workerId) === undefined ? 0 : fencedLimitMs;
-  return leases.overForMs(workerId) >= graceMs;
+  return leases.isOver(workerId) && leases.overWhileAwakeForMs(workerId) >= graceMs;
 }
 
 function isServedBy({ state, execution }: SandboxRecord, workerId: WorkerId): boolean {

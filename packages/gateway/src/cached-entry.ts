@@ -13,7 +13,8 @@ const refreshAheadMs = 15_000;
 
 /**
  * R-23: one caller's route, capability and authorisation as one immutable value, with its ends on the gateway's own
- * monotonic clock. Nothing moves them; a new check makes a new value.
+ * clock, which never steps and runs on while the host sleeps (incident 15). Nothing moves them; a new check makes a new
+ * value.
  */
 export interface CachedEntry {
   readonly entry: RouteEntry;
@@ -34,7 +35,7 @@ export interface CachedEntry {
 export interface LookupStart {
   /** whom the look-up asked for. */
   readonly presenter: string;
-  readonly monotonicMs: number;
+  readonly bootMs: number;
   readonly wallMs: number;
 }
 
@@ -45,10 +46,10 @@ export function cacheEntry(
   notAfterMs: number = Number.POSITIVE_INFINITY,
 ): CachedEntry {
   const grantedMs = Math.min(authorisationLimitMs, entry.authorisedUntilMs - began.wallMs);
-  const authorisedUntilMs = Math.min(began.monotonicMs + grantedMs, notAfterMs);
+  const authorisedUntilMs = Math.min(began.bootMs + grantedMs, notAfterMs);
   const capabilityLifeMs = entry.capabilityExpiresAtMs - entry.capabilityIssuedAtMs;
-  const usableUntilMs = Math.min(authorisedUntilMs, began.monotonicMs + capabilityLifeMs);
-  const lifeMs = Math.max(0, usableUntilMs - began.monotonicMs);
+  const usableUntilMs = Math.min(authorisedUntilMs, began.bootMs + capabilityLifeMs);
+  const lifeMs = Math.max(0, usableUntilMs - began.bootMs);
   const aheadMs = Math.min(refreshAheadMs, lifeMs / 4);
   return Object.freeze({
     entry: Object.freeze({ ...entry }),
@@ -57,7 +58,7 @@ export function cacheEntry(
     presenter: began.presenter,
     authorisedUntilMs,
     usableUntilMs,
-    refreshAtMs: Math.min(usableUntilMs - aheadMs, began.monotonicMs + capabilityRenewalMs),
+    refreshAtMs: Math.min(usableUntilMs - aheadMs, began.bootMs + capabilityRenewalMs),
   });
 }
 

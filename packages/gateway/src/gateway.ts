@@ -3,7 +3,7 @@
 
 import type { Server } from "node:http";
 import type { Http2SecureServer } from "node:http2";
-import type { AuditSink, Clock, KeyBundleReceiver, Random, RouteSource } from "@space/model";
+import type { AuditSink, BootClock, Clock, KeyBundleReceiver, Random, RouteSource } from "@space/model";
 import { AdmissionIds } from "./admission-ids.ts";
 import type { ApiHandler } from "./api-handler.ts";
 import { type GatewayCounts, newCounts } from "./counters.ts";
@@ -27,7 +27,7 @@ export interface GatewayPorts {
   readonly routes: RouteSource;
   readonly links: WorkerLinks;
   readonly api: ApiHandler;
-  readonly clock: Clock;
+  readonly clock: BootClock;
   readonly random: Random;
   readonly audit: AuditSink;
   readonly keys: HeldKeys;
@@ -84,7 +84,7 @@ export function createGateway(options: GatewayOptions, ports: GatewayPorts): Gat
   let cancelSweep = clock.after(sweepEveryMs, sweep);
 
   function sweep(): void {
-    const nowMs = clock.monotonicMs();
+    const nowMs = clock.bootMs();
     cache.sweep(nowMs);
     for (const operation of [...live]) operation.sweep(nowMs);
     cancelSweep = clock.after(sweepEveryMs, sweep);

@@ -3,10 +3,10 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Clock } from "@space/model";
+import type { BootClock } from "@space/model";
 
 /** For this package's tests: time moves only by `advance`, which fires what becomes due, in order. */
-export class HandClock implements Clock {
+export class HandClock implements BootClock {
   nowMs = 1000;
   wallAheadMs = 1_000_000;
   readonly #timers = new Set<{ readonly atMs: number; readonly callback: () => void }>();
@@ -16,6 +16,10 @@ export class HandClock implements Clock {
   }
 
   monotonicMs(): number {
+    return this.nowMs;
+  }
+
+  bootMs(): number {
     return this.nowMs;
   }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-import type { AuditSink, Clock } from "@space/model";
+import type { AuditSink, BootClock } from "@space/model";
 import type { AdmissionIds } from "./admission-ids.ts";
 import type { MutableCounts } from "./counters.ts";
 import type { GatewayLimits } from "./limits.ts";
@@ -11,7 +11,7 @@ import type { WorkerLinks } from "./worker-links.ts";
 
 /** An operation under way, as the gateway looks after it. */
 export interface LiveOperation {
-  /** Called now and then: ends what has waited too long and what has lost its authorisation. */
+  /** Called now and then, at this moment of the boot-time clock: ends what has waited too long or lost its authorisation. */
   sweep(nowMs: number): void;
   /** The gateway is closing. */
   close(): void;
@@ -23,7 +23,7 @@ export interface OperationCore {
   readonly links: WorkerLinks;
   readonly load: SandboxLoad;
   readonly admissions: AdmissionIds;
-  readonly clock: Clock;
+  readonly clock: BootClock;
   readonly audit: AuditSink;
   readonly counts: MutableCounts;
   /** Every operation under way. */

@@ -101,7 +101,7 @@ export class Operation implements AttemptListener, BodyListener, LiveOperation {
     this.#state = "route";
     const { cache, clock } = this.#core;
     const { question } = this.#now.request;
-    const cached = cache.usable(question, clock.monotonicMs());
+    const cached = cache.usable(question, clock.bootMs());
     if (cached === undefined) this.#look(cache.lookUp(question), (found) => this.#present(found));
     else this.#present(cached);
   }
@@ -340,7 +340,7 @@ export class Operation implements AttemptListener, BodyListener, LiveOperation {
     const { admissions, clock, cache } = this.#core;
     if (!cache.isCurrent(cached)) return this.#renew();
     this.#state = "presented";
-    this.#presentedAtMs = clock.monotonicMs();
+    this.#presentedAtMs = clock.bootMs();
     this.#authorisation.granted(cached);
     const admission = admissions.next();
     const { request, body } = this.#now;

@@ -3,8 +3,8 @@
 
 import type {
   AuditSink,
+  BootClock,
   CallerCredential,
-  Clock,
   Digest,
   ResolveAnswer,
   RouteSource,
@@ -39,7 +39,7 @@ export interface RouteCacheOptions {
 
 export interface RouteCachePorts {
   readonly routes: RouteSource;
-  readonly clock: Clock;
+  readonly clock: BootClock;
   readonly audit: AuditSink;
   readonly counts: MutableCounts;
   readonly keys: HeldKeys;
@@ -112,7 +112,7 @@ export class RouteCache {
   repair(question: RouteQuestion, rejected: CachedEntry): Promise<LookupOutcome> {
     const slot = this.#slots.get(question.key);
     if (slot !== undefined && slot.cached.digest === rejected.digest) slot.doubted = true;
-    const newer = this.usable(question, this.#ports.clock.monotonicMs());
+    const newer = this.usable(question, this.#ports.clock.bootMs());
     if (newer !== undefined) return Promise.resolve({ kind: "entry", cached: newer });
     const running = this.#lookups.get(question.key);
     if (running?.rejected === rejected.digest) return running.outcome;
@@ -148,7 +148,7 @@ export class RouteCache {
 
   #refresh(question: RouteQuestion, slot: Slot): void {
     if (this.#lookups.has(question.key)) return;
-    slot.refreshAtMs = this.#ports.clock.monotonicMs() + refreshPauseMs;
+    slot.refreshAtMs = this.#ports.clock.bootMs() + refreshPauseMs;
     this.#begin(question, undefined);
   }
 
@@ -156,7 +156,7 @@ export class RouteCache {
     const { clock } = this.#ports;
     const began: LookupStart = {
       presenter: this.#presenter,
-      monotonicMs: clock.monotonicMs(),
+      bootMs: clock.bootMs(),
       wallMs: clock.wallMs(),
     };
     const expected = this.#slots.get(question.key)?.cached;
@@ -252,7 +252,7 @@ function read(
   const ours = entry.route.identity.sandboxId === question.sandboxId && covers(entry.access, question.wanted);
   // while the old authorisation lasts, the repaired entry has its end; after that this look-up is its own check.
   const notAfterMs =
-    rejected !== undefined && rejected.authorisedUntilMs > began.monotonicMs
+    rejected !== undefined && rejected.authorisedUntilMs > began.bootMs
       ? rejected.authorisedUntilMs
       : undefined;
   return ours ? { kind: "entry", cached: cacheEntry(entry, began, notAfterMs) } : { kind: "unavailable" };

@@ -45,8 +45,8 @@ export const gatewayMutants: readonly Mutant[] = [
     edits: [
       {
         file: entry,
-        find: "const authorisedUntilMs = Math.min(began.monotonicMs + grantedMs, notAfterMs);",
-        replace: "const authorisedUntilMs = Math.max(began.monotonicMs + grantedMs, 0 * notAfterMs || 0);",
+        find: "const authorisedUntilMs = Math.min(began.bootMs + grantedMs, notAfterMs);",
+        replace: "const authorisedUntilMs = Math.max(began.bootMs + grantedMs, 0 * notAfterMs || 0);",
       },
     ],
   },

@@ -4,7 +4,7 @@
 /** Time. Wall time for what others signed or will read, monotonic time for durations. Both in milliseconds. */
 export interface Clock {
   wallMs(): number;
-  /** Never steps; runs on while the host is suspended where the platform can. */
+  /** Never steps; stands still while the host sleeps: for waits and limits, not for what ends a right. */
   monotonicMs(): number;
   /** Calls back once after the delay; the returned function cancels. */
   after(delayMs: number, callback: () => void): () => void;
