@@ -9,6 +9,7 @@ import { parseArgs } from "node:util";
 import { readTree } from "./boundaries/tree.ts";
 import { type Found, findRules } from "./rules/find.ts";
 import { type Rule, rules } from "./rules/table.ts";
+import { lineWriter } from "./standard-output.ts";
 
 interface Listed extends Rule, Found {
   readonly problem: string | null;
@@ -61,7 +62,8 @@ if (import.meta.main) {
     allowPositionals: true,
   });
   const root = positionals[0] ?? resolve(import.meta.dirname, "..");
+  const write = lineWriter();
   process.exitCode = listRules(root, values.json, (line) => {
-    if (!values.quiet || line.startsWith("rules: ")) process.stdout.write(`${line}\n`);
+    if (!values.quiet || line.startsWith("rules: ")) write(line);
   });
 }

@@ -7,6 +7,8 @@ import { lineAt, type Source } from "../boundaries/source.ts";
 export interface NamedTest {
   readonly line: number;
   readonly name: string;
+  /** The call after its name, as code; empty for a row of a table. */
+  readonly code: string;
 }
 
 const calls = /(?<![.\w$])(?:it|test|describe)\s*\(\s*(["'`])/g;
@@ -21,12 +23,16 @@ const callsByRow = /(?<![.\w$])(?:it|test)\s*\(\s*[A-Za-z_$]/;
 export function testNames(text: string, source: Source): readonly NamedTest[] {
   const { code } = source;
   const tests: NamedTest[] = [];
-  const add = (match: RegExpExecArray): void => {
+  const add = (match: RegExpExecArray, callCode: string): void => {
     const quoteAt = match.index + match[0].length - 1;
-    tests.push({ line: lineAt(text, quoteAt), name: text.slice(quoteAt + 1, literalEnd(code, quoteAt)) });
+    const name = text.slice(quoteAt + 1, literalEnd(code, quoteAt));
+    tests.push({ line: lineAt(text, quoteAt), name, code: callCode });
   };
-  for (const match of code.matchAll(calls)) if (doesSomething(code, match)) add(match);
-  if (callsByRow.test(code)) for (const match of code.matchAll(rows)) add(match);
+  for (const match of code.matchAll(calls)) {
+    const rest = afterName(code, match);
+    if (doesSomething(rest)) add(match, rest);
+  }
+  if (callsByRow.test(code)) for (const match of code.matchAll(rows)) add(match, "");
   return tests;
 }
 
@@ -36,9 +42,12 @@ function literalEnd(code: string, quoteAt: number): number {
   return end < 0 ? code.length : end;
 }
 
-function doesSomething(code: string, match: RegExpExecArray): boolean {
+function afterName(code: string, match: RegExpExecArray): string {
   const nameEnd = literalEnd(code, match.index + match[0].length - 1);
-  const rest = code.slice(nameEnd, callEnd(code, code.indexOf("(", match.index)));
+  return code.slice(nameEnd, callEnd(code, code.indexOf("(", match.index)));
+}
+
+function doesSomething(rest: string): boolean {
   const body = /(?:=>|\bfunction\b)([\s\S]*)$/.exec(rest);
   if (/\b(?:skip|todo)\s*:\s*true\b/.test(rest.slice(0, body?.index))) return false;
   return body?.[1] !== undefined && /[\w$)\]]\s*\(/.test(body[1]);
