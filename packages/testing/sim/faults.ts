@@ -45,3 +45,8 @@ export class FaultCounts {
     return Object.fromEntries(faultKinds.map((kind) => [kind, this.of(kind)])) as Record<FaultKind, number>; // cast: every kind is there
   }
 }
+
+/** The kinds of fault that a run was spared. */
+export function neverLanded(landed: Readonly<Record<FaultKind, number>>): readonly FaultKind[] {
+  return faultKinds.filter((kind) => landed[kind] === 0);
+}

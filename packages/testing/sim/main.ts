@@ -22,6 +22,8 @@ const options = {
   mutants: { type: "boolean", default: false },
   mutant: { type: "string" },
   model: { type: "boolean", default: false },
+  /** Nothing is struck; what the network and the machines do by themselves goes on. */
+  calm: { type: "boolean", default: false },
   /** As if a mutant were loaded. */
   hunt: { type: "boolean", default: false },
   /** For the processes that this one starts: which of how many. */
@@ -49,6 +51,7 @@ async function shard(values: Values): Promise<void> {
       of,
       world,
       trace,
+      calm: values.calm,
       hunting: mutant !== undefined || values.hunt,
     },
     (report) => {
@@ -77,7 +80,7 @@ function start(args: readonly string[]): Promise<ShardReport> {
 }
 
 async function run(values: Values): Promise<number> {
-  const { seed, world, trace, json } = values;
+  const { seed, world, trace, json, calm } = values;
   const shards = world === undefined ? Number(values.shards ?? Math.min(4, availableParallelism())) : 1;
   const each = Math.ceil(Number(values.executions) / shards);
   const startedMs = performance.now();
@@ -87,6 +90,7 @@ async function run(values: Values): Promise<number> {
         ...["--shard", `${index}/${shards}`, "--seed", seed, "--executions", String(each)],
         ...(world === undefined ? [] : ["--world", world]),
         ...(trace ? ["--trace"] : []),
+        ...(calm ? ["--calm"] : []),
       ]),
     ),
   );

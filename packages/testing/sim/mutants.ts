@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
+import { faultMutants } from "./fault-mutants.ts";
 import { gatewayMutants } from "./gateway-mutants.ts";
 import type { Mutant } from "./mutant.ts";
 
@@ -130,6 +131,7 @@ export const mutants: readonly Mutant[] = [
     ],
   },
   ...gatewayMutants,
+  ...faultMutants,
   {
     name: "epoch-not-cut",
     fault: "R-21: streams go on when their epoch ends",

@@ -4,7 +4,7 @@
 import type { EventLoop, Incarnation } from "./event-loop.ts";
 import type { FaultCounts } from "./faults.ts";
 import type { SimRandom } from "./sim-random.ts";
-import { SimSocket, type SocketCarrier, type Tap } from "./sim-socket.ts";
+import { type Lane, SimSocket, type SocketCarrier, type Tap } from "./sim-socket.ts";
 
 /** Above this a message counts as delayed. */
 const delayedMs = 50;
@@ -28,9 +28,14 @@ export interface LinkEnd {
   readonly tap?: Tap;
 }
 
+/** After a break, how often and how long one end does not know of it while what is on its way to it still arrives. */
+const lingerChance = 0.5;
+const lingerMs = 4000;
+
 /**
- * Connections as TCP makes them: in order, until they break; then what was on its way may be lost, and each end learns of
- * it in its own time. Hosts can be cut off from each other; what is sent meanwhile waits for the end of that.
+ * Connections as TCP makes them: in order, until they break; then what was on its way is lost, or arrives late on the old
+ * connection when there is a new one already, and each end learns of it in its own time. Connections overtake each other,
+ * and calls do. Hosts can be cut off from each other; what is sent meanwhile waits for the end of that.
  */
 export class Network implements SocketCarrier {
   readonly #loop: EventLoop;
@@ -39,6 +44,7 @@ export class Network implements SocketCarrier {
   readonly #faults: FaultCounts;
   readonly #sockets = new Set<SimSocket>();
   readonly #apart = new Set<string>();
+  readonly #lanes = new Map<string, Lane>();
 
   constructor(
     manners: NetworkManners,
@@ -52,8 +58,16 @@ export class Network implements SocketCarrier {
 
   /** A connection between two processes; the first is the one that dialled. */
   connect(near: LinkEnd, far: LinkEnd): readonly [SimSocket, SimSocket] {
-    const a = new SimSocket({ network: this, host: near.host, owner: near.owner, tap: near.tap });
-    const b = new SimSocket({ network: this, host: far.host, owner: far.owner, tap: far.tap });
+    const toFar = this.#lane(near.host, far.host);
+    const toNear = this.#lane(far.host, near.host);
+    const a = new SimSocket({
+      network: this,
+      host: near.host,
+      owner: near.owner,
+      tap: near.tap,
+      lane: toFar,
+    });
+    const b = new SimSocket({ network: this, host: far.host, owner: far.owner, tap: far.tap, lane: toNear });
     a.peer = b;
     b.peer = a;
     this.#sockets.add(a).add(b);
@@ -112,6 +126,9 @@ export class Network implements SocketCarrier {
 
   send(from: SimSocket, bytes: Buffer): void {
     from.tap?.sent(bytes);
+    const { lane } = from;
+    lane.sent += 1;
+    const number = lane.sent;
     this.#deliver(from, (to) => {
       if (to.destroyed) {
         this.#faults.landed("loss");
@@ -119,6 +136,7 @@ export class Network implements SocketCarrier {
         if (!from.destroyed) this.#loop.after(this.delayMs(), from.owner, () => this.#closed(from));
         return;
       }
+      this.#arrive(lane, number);
       this.#loop.soon(to.owner, () => {
         if (to.destroyed) return;
         to.tap?.arrived(bytes);
@@ -139,14 +157,33 @@ export class Network implements SocketCarrier {
     const { lossChance, duplicateChance } = this.#manners;
     const { from, to } = ends;
     const times = this.#random.chance(duplicateChance) ? 2 : 1;
+    const lane = this.#lane(from.host, to.host);
+    lane.sent += 1;
+    const number = lane.sent;
     for (let time = 0; time < times; time += 1) {
       if (this.#random.chance(lossChance) || this.areApart(from.host, to.host)) {
         this.#faults.landed(this.areApart(from.host, to.host) ? "partition" : "loss");
         continue;
       }
       if (time === 1) this.#faults.landed("duplication");
-      this.#loop.after(this.delayMs(), to.owner, ask);
+      this.#loop.after(this.delayMs(), to.owner, () => {
+        this.#arrive(lane, number);
+        ask();
+      });
     }
+  }
+
+  #lane(from: string, to: string): Lane {
+    const name = `${from} ${to}`;
+    const known = this.#lanes.get(name) ?? { sent: 0, arrived: 0 };
+    this.#lanes.set(name, known);
+    return known;
+  }
+
+  /** Each connection keeps its order: what was overtaken came over another one, or alone. */
+  #arrive(lane: Lane, number: number): void {
+    if (number < lane.arrived) this.#faults.landed("reordering");
+    else lane.arrived = number;
   }
 
   #deliver(from: SimSocket, deliver: (to: SimSocket) => void): void {
@@ -169,8 +206,21 @@ export class Network implements SocketCarrier {
     socket.close();
   }
 
+  /** One end learns of it now, the other when its own time has passed: what is on its way to that still arrives. */
+  #linger(near: SimSocket, far: SimSocket): void {
+    near.held.length = 0;
+    far.held.length = 0;
+    this.#loop.after(this.delayMs(), near.owner, () => near.close());
+    this.#loop.after(this.#random.between(0, lingerMs), far.owner, () => {
+      this.#sockets.delete(near);
+      this.#closed(far);
+    });
+  }
+
   #forget(socket: SimSocket): void {
     const { peer } = socket;
+    if (peer !== undefined && this.#random.chance(lingerChance))
+      return this.#random.chance(0.5) ? this.#linger(socket, peer) : this.#linger(peer, socket);
     for (const end of [socket, peer]) {
       if (end === undefined) continue;
       end.peer = undefined;

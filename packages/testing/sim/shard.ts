@@ -15,6 +15,8 @@ export interface ShardOptions {
   /** Only this world, named as in a report. */
   readonly world: string | undefined;
   readonly trace: boolean;
+  /** Nothing is struck. */
+  readonly calm: boolean;
   /** A mutant is loaded: the run ends with the first violation. */
   readonly hunting: boolean;
 }
@@ -60,12 +62,13 @@ export function runShard(options: ShardOptions, done: (report: ShardReport) => v
   realSetImmediate(next);
 }
 
-function runWorld(seed: string, realKeys: boolean, { trace, hunting }: ShardOptions): WorldReport {
+function runWorld(seed: string, realKeys: boolean, { trace, hunting, calm }: ShardOptions): WorldReport {
   current = new World({
     seed,
     executions: hunting ? huntedExecutions : executionsPerWorld,
     realKeys,
     hunting,
+    calm,
     ...(trace ? { trace: (line: string) => void process.stdout.write(`${line}\n`) } : {}),
   });
   return current.run();

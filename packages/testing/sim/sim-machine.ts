@@ -45,7 +45,19 @@ export interface MachineManners {
   readonly stepMs: () => number;
   /** Whether this step fails. */
   readonly fails: () => boolean;
+  /** A step has failed, or its answer comes late. */
+  readonly onTrouble: () => void;
 }
+
+/** For as long as it lasts, steps fail or come late with these chances. */
+export interface MachineTrouble {
+  readonly failChance: number;
+  readonly lateChance: number;
+  readonly lateMs: number;
+}
+
+/** What becomes of one step: `undone` and `done` fail, before or after their effect; `late` answers long after it. */
+type StepFate = "made" | "undone" | "done" | "late";
 
 /** The processes of one host; they outlive the worker daemon and its launcher's client. */
 export class SimMachine {
@@ -58,6 +70,8 @@ export class SimMachine {
   readonly #uids: () => number;
   readonly clock: BootClock;
   onExit: ((exit: ExecutionExit) => void) | undefined;
+  trouble: MachineTrouble | undefined;
+  readonly #chance: (probability: number) => boolean;
   #boot = 1;
   /** R-16: on the host's boot-time clock; 0 until somebody has said one. */
   #deadlineMs = 0;
@@ -71,6 +85,7 @@ export class SimMachine {
       readonly manners: MachineManners;
       readonly uids: () => number;
       readonly clock: BootClock;
+      readonly chance: (probability: number) => boolean;
     },
   ) {
     this.host = host;
@@ -79,6 +94,14 @@ export class SimMachine {
     this.manners = ports.manners;
     this.#uids = ports.uids;
     this.clock = ports.clock;
+    this.#chance = ports.chance;
+  }
+
+  fateOf(mayFail: boolean): StepFate {
+    const { trouble, manners } = this;
+    const fails = mayFail && (manners.fails() || (trouble !== undefined && this.#chance(trouble.failChance)));
+    if (fails) return this.#chance(0.5) ? "undone" : "done";
+    return trouble !== undefined && this.#chance(trouble.lateChance) ? "late" : "made";
   }
 
   begin(
@@ -182,9 +205,11 @@ export class SimSubstrate implements Substrate {
 
   async start(request: StartRequest): Promise<RunningExecution> {
     const files = request.filesystem === undefined ? "" : await readAll(request.filesystem);
-    return this.#step("start", () => {
-      const { evidence } = this.#machine.begin(request, files, request.filesystem !== undefined);
-      return { activationId: request.activationId, evidence };
+    const isRestored = request.filesystem !== undefined;
+    return this.#step("start", (fails) => {
+      const process = this.#machine.begin(request, files, isRestored);
+      if (fails) this.#machine.turn(process, "gone"); // a failed start leaves nothing behind
+      return { activationId: request.activationId, evidence: process.evidence };
     });
   }
 
@@ -243,25 +268,35 @@ export class SimSubstrate implements Substrate {
     return true;
   }
 
-  #step<T>(step: string, action: () => T): Promise<T> {
-    const { loop, manners } = this.#machine;
+  /** A step that fails has had its effect, or none; of one that is late the effect, or only the answer, is. */
+  #step<T>(step: string, action: (fails: boolean) => T): Promise<T> {
+    const { loop, manners, trouble } = this.#machine;
+    const fate = this.#machine.fateOf(mayFail.has(step));
+    if (fate !== "made") manners.onTrouble();
+    const effectMs =
+      manners.stepMs() + (fate === "late" && mayActLate.has(step) ? (trouble?.lateMs ?? 0) : 0);
+    const answerMs = fate === "late" && !mayActLate.has(step) ? (trouble?.lateMs ?? 0) : 0;
     return new Promise<T>((resolve, reject) => {
-      loop.after(manners.stepMs(), undefined, () => {
-        const fails =
-          step !== "stop" && step !== "hold" && step !== "list" && step !== "sweep" && manners.fails();
-        let value: T;
+      loop.after(effectMs, undefined, () => {
+        let answer: () => void;
         try {
-          if (fails) throw new SpaceError("substrate/failed", { step });
-          value = action();
+          if (fate === "undone") throw new SpaceError("substrate/failed", { step });
+          const value = action(fate === "done");
+          if (fate === "done") throw new SpaceError("substrate/failed", { step });
+          answer = () => resolve(value);
         } catch (error) {
-          loop.soon(this.#owner, () => reject(error));
-          return;
+          answer = () => reject(error);
         }
-        loop.soon(this.#owner, () => resolve(value));
+        if (answerMs > 0) loop.after(answerMs, this.#owner, answer);
+        else loop.soon(this.#owner, answer);
       });
     });
   }
 }
+
+const mayFail: ReadonlySet<string> = new Set(["start", "freeze", "thaw", "snapshot"]);
+/** Of others the effect comes in time and the answer late. */
+const mayActLate: ReadonlySet<string> = new Set(["start", "freeze", "stop"]);
 
 async function readAll(archive: AsyncIterable<Uint8Array>): Promise<string> {
   const pieces: Uint8Array[] = [];

@@ -18,12 +18,20 @@ export interface Tap {
   arrived(bytes: Buffer): void;
 }
 
+/** What one host sends to another, over whatever connection: whether it comes in the order in which it was sent. */
+export interface Lane {
+  sent: number;
+  /** The newest that has arrived. */
+  arrived: number;
+}
+
 /** One end of a connection of the virtual network, with the part of a `Duplex` that a frame link uses. */
 export class SimSocket {
   readonly network: SocketCarrier;
   readonly host: string;
   readonly owner: Incarnation;
   readonly tap: Tap | undefined;
+  readonly lane: Lane;
   readonly writableLength = 0;
   readonly writableNeedDrain = false;
   destroyed = false;
@@ -42,11 +50,13 @@ export class SimSocket {
     readonly host: string;
     readonly owner: Incarnation;
     readonly tap: Tap | undefined;
+    readonly lane: Lane;
   }) {
     this.network = ports.network;
     this.host = ports.host;
     this.owner = ports.owner;
     this.tap = ports.tap;
+    this.lane = ports.lane;
   }
 
   /** As the parts know it. */

@@ -57,7 +57,9 @@ export class WorkerNode {
     this.#ports = ports;
     this.address = address;
     const clock = new SimClock(loop, new Incarnation(host), ports.clockErrors(host));
-    this.machine = new SimMachine(host, { loop, watcher: oracle, manners, uids, clock });
+    const trouble = ports.random.child(`${host} driver`);
+    const chance = (probability: number): boolean => trouble.chance(probability);
+    this.machine = new SimMachine(host, { loop, watcher: oracle, manners, uids, clock, chance });
     this.#bridgeOwner = new Incarnation(`${host} bridge`);
     this.#bridge = this.#newBridge();
   }

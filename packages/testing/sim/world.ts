@@ -6,7 +6,6 @@ import type { ControlLimits } from "@space/control-plane";
 import { type ApiCaller, newWorkerId, type Random, type WorkerId } from "@space/model";
 import { MemoryControlTables } from "../src/memory-control-tables.ts";
 import { MemoryKeyVault, MemoryRootKey } from "../src/memory-keys.ts";
-import { MemoryObjectStore } from "../src/memory-object-store.ts";
 import { Chaos, type ChaosPlan } from "./chaos.ts";
 import { ControlNode } from "./control-node.ts";
 import { EventLoop, Incarnation } from "./event-loop.ts";
@@ -19,8 +18,10 @@ import { Prober } from "./prober.ts";
 import { Rates } from "./rates.ts";
 import { checkSettled } from "./settled.ts";
 import type { ClockError } from "./sim-clock.ts";
+import { SimObjectStore } from "./sim-object-store.ts";
 import { SimRandom } from "./sim-random.ts";
 import { makeKeys } from "./stand-in-crypto.ts";
+import type { StrikeArea } from "./strikes.ts";
 import { WorkerNode } from "./worker-node.ts";
 import type { Addresses, WorldPorts } from "./world-ports.ts";
 
@@ -31,6 +32,8 @@ export interface WorldOptions {
   readonly realKeys: boolean;
   /** Something is broken on purpose: everything that may show it happens more often. */
   readonly hunting: boolean;
+  /** Nothing is struck. */
+  readonly calm: boolean;
   readonly trace?: (line: string) => void;
 }
 
@@ -71,7 +74,7 @@ export class World {
   readonly addresses: Addresses = new Map();
   readonly vault = new MemoryKeyVault();
   readonly prober: Prober;
-  readonly objects = new MemoryObjectStore();
+  readonly objects: SimObjectStore;
   readonly #options: WorldOptions;
   readonly #callers = new Incarnation("callers");
   #number = 0;
@@ -113,6 +116,7 @@ export class World {
       if (owner?.alive !== false)
         oracle.violate("no component fails by a bug", `${owner?.name}: ${stackOf(error)}`);
     };
+    this.objects = new SimObjectStore({ loop, faults, random: random.child("objects") });
     const root = newSigningKey();
     const rootKey = new MemoryRootKey(root);
     const privateKeys = this.vault;
@@ -157,7 +161,7 @@ export class World {
     for (const node of this.controls) node.start();
     for (const node of this.workers) node.boot();
     for (const node of this.gateways) node.start();
-    const chaos = new Chaos(chaosOf(random, this.#options.hunting), this, this.ports);
+    const chaos = new Chaos(chaosOf(random, this.#options), this, this.ports);
     loop.after(4000, undefined, () => this.prober.start());
     const enough = (): boolean =>
       oracle.executionsBegun >= this.#options.executions || oracle.violations.length > 0;
@@ -232,6 +236,7 @@ export class World {
     const manners = {
       stepMs: () => random.between(0.2, random.chance(0.05) ? 800 : 10),
       fails: () => random.chance(0.002),
+      onTrouble: () => this.faults.landed("substrate-failure"),
     };
     return ["wk1", "wk2", "wk3"].map(
       (host, at) =>
@@ -276,12 +281,20 @@ function clockErrorOf(random: SimRandom, faults: FaultCounts): ClockError {
   return { skewMs: random.between(-7500, 7500), drift: random.between(-0.03, 0.03) };
 }
 
-function chaosOf(random: SimRandom, hunting: boolean): ChaosPlan {
+/** How often each area of faults is struck in a world. */
+const areaChances: readonly (readonly [StrikeArea, number])[] = [
+  ["keys", 1],
+  ["crashes", 0.8],
+  ["network", 0.8],
+  ["stores", 0.6],
+  ["machines", 0.8],
+];
+
+function chaosOf(random: SimRandom, { hunting, calm }: WorldOptions): ChaosPlan {
+  const everyMs = random.pick(hunting ? [2000, 8000] : [2000, 8000, 30_000, Number.POSITIVE_INFINITY]);
   return {
-    everyMs: random.pick(hunting ? [2000, 8000] : [2000, 8000, 30_000, Number.POSITIVE_INFINITY]),
-    crashes: random.chance(0.7),
-    network: random.chance(0.7),
-    stores: random.chance(0.3),
+    everyMs: calm ? Number.POSITIVE_INFINITY : everyMs,
+    areas: new Set(areaChances.filter(([, chance]) => random.chance(chance)).map(([area]) => area)),
   };
 }
 

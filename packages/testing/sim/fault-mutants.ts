@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import type { Mutant } from "./mutant.ts";
+
+const activate = "worker/src/sbx-manager/activate.ts";
+const bringUp = "control-plane/src/bring-up.ts";
+
+/** What can be wrong with damaged snapshots and drivers that fail. */
+export const faultMutants: readonly Mutant[] = [
+  {
+    name: "damage-accepted",
+    fault: "statement 5: a restore takes a damaged object for what it was",
+    edits: [
+      {
+        file: "testing/src/memory-object-store.ts",
+        find: `if (hash("sha256", bytes, "hex") !== digest)
+      throw new SpaceError("snapshot/refused", { problem: "stored bytes are damaged" });`,
+        replace: "",
+      },
+    ],
+  },
+  {
+    name: "restored-without-files",
+    fault: "statement 5: a restore whose files cannot be read starts without them",
+    edits: [
+      {
+        file: activate,
+        find: "{ filesystem: parts.archives.read(manifest.filesystem) }",
+        replace:
+          '{ filesystem: (async function* () { try { yield* parts.archives.read(manifest.filesystem); } catch { yield Buffer.from("files "); } })() }',
+      },
+    ],
+  },
+  {
+    name: "late-start-not-retired",
+    fault: "statement 2: a start that failed, or came too late, is not ended at its worker",
+    edits: [
+      {
+        file: bringUp,
+        find: "const effects = [retire(record)];",
+        replace: "const effects: SideEffect[] = [];",
+      },
+    ],
+  },
+];
