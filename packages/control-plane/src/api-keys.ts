@@ -53,7 +53,7 @@ export class Administration {
 
   /** Throws `input/invalid` when the name is taken. */
   async createTenant(name: string): Promise<TenantId> {
-    const { installation, random, clock, limits } = this.#parts;
+    const { installation, random, clock, audit, limits } = this.#parts;
     const tenantId = newTenantId(random);
     const tenant = {
       tenantId,
@@ -61,8 +61,10 @@ export class Administration {
       sandboxLimit: limits.tenantSandboxes,
       createdAtMs: clock.wallMs(),
     };
-    if (await installation.addTenant(tenant)) return tenantId;
-    throw new SpaceError("input/invalid", { field: "name", problem: "is taken" });
+    if (!(await installation.addTenant(tenant)))
+      throw new SpaceError("input/invalid", { field: "name", problem: "is taken" });
+    audit.record("tenant/created", { tenantId });
+    return tenantId;
   }
 
   /** The tenant of an installation that was just made. */
@@ -82,8 +84,11 @@ export class Administration {
   }
 
   /** From the next request on. Whether it was valid until now. */
-  revokeApiKey(keyId: string): Promise<boolean> {
-    return this.#parts.installation.revokeApiKey(keyId, this.#parts.clock.wallMs());
+  async revokeApiKey(keyId: string): Promise<boolean> {
+    const { installation, clock, audit } = this.#parts;
+    const wasValid = await installation.revokeApiKey(keyId, clock.wallMs());
+    audit.record("api-key/revoked", { keyId, wasValid });
+    return wasValid;
   }
 }
 

@@ -3,6 +3,7 @@
 
 import {
   type ChangeOutcome,
+  type ChangeReason,
   compareIdentity,
   type MemoryKept,
   type PublishedCertificate,
@@ -12,7 +13,7 @@ import {
   type WorkerHandle,
 } from "@space/model";
 import { codeOf, notFound, workerFailure } from "./failures.ts";
-import { type ControlParts, leave, recordState } from "./parts.ts";
+import { type ControlParts, leave } from "./parts.ts";
 import type { RestorePoint } from "./restore-point.ts";
 
 /** One execution to start: its row is `creating` or `resuming`, and claimed by the caller. */
@@ -37,7 +38,7 @@ export async function bringUp(parts: ControlParts, plan: BringUp): Promise<Sandb
     const certificate = await start(parts, plan);
     outcome = await publish(parts, plan, certificate);
   } catch (cause) {
-    const end = await giveUp(parts, record, codeOf(cause));
+    const end = await giveUp(parts, record, `failed: ${codeOf(cause)}`);
     if (end.kind === "published") return end.record;
     throw end.kind === "killed" ? notFound(record.sandboxId) : workerFailure(cause, "start");
   }
@@ -45,7 +46,6 @@ export async function bringUp(parts: ControlParts, plan: BringUp): Promise<Sandb
     await parts.feeds.enqueue([retire(record)]);
     throw notFound(record.sandboxId);
   }
-  recordState(parts, outcome.record);
   void parts.feeds.deliver(outcome.effects);
   return outcome.record;
 }
@@ -63,7 +63,7 @@ async function start(parts: ControlParts, plan: BringUp): Promise<PublishedCerti
     template: record.template,
     limits: record.limits,
     variables: record.variables,
-    ...(from === undefined ? {} : { from: { ...from, head: parts.signer.chainHead(record) } }),
+    ...(from === undefined ? {} : { from: { ...from, head: parts.signer.chainHead(record, "resume") } }),
   });
   const certificate = parts.signer.certificate(identity, {
     publicKey,
@@ -91,6 +91,7 @@ function publish(
     on: record,
     change: { kind: "publish", certificate, startedAtMs: nowMs, endAtMs: nowMs + timeoutMs },
     effects,
+    why: "done",
   });
 }
 
@@ -102,16 +103,21 @@ export type GivenUp =
  * Gives the claim back with the order to tear down. A new sandbox has failed; one that was resuming is paused again, and
  * intact. Never throws: with a store that cannot be written the sandbox is left to the recovery.
  */
-export async function giveUp(parts: ControlParts, record: SandboxRecord, reason: string): Promise<GivenUp> {
+export async function giveUp(
+  parts: ControlParts,
+  record: SandboxRecord,
+  why: ChangeReason,
+): Promise<GivenUp> {
   const effects = [retire(record)];
+  const reason = why;
   try {
     const outcome = await parts.sandboxes.change({
       on: record,
       change: record.state === "creating" ? { kind: "fail", reason } : { kind: "abandon-resume", reason },
       effects,
+      why,
     });
     if (outcome.kind === "won") {
-      recordState(parts, outcome.record);
       void parts.feeds.deliver(outcome.effects);
       return { kind: "given-up" };
     }

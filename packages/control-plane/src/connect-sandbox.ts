@@ -43,7 +43,7 @@ export async function connectSandbox(parts: ControlParts, connecting: Connecting
       case "paused":
       case "lost": {
         if (record.state === "lost") requireNamed(record, request);
-        const resumed = await resumePaused(parts, record, request);
+        const resumed = await resumePaused(parts, record, request, "asked");
         if (resumed !== undefined) return connectedView(resumed, parts.tokens, true);
         break;
       }
@@ -69,7 +69,11 @@ async function extend(
 ): Promise<SandboxRecord | undefined> {
   const endAtMs = parts.clock.wallMs() + timeoutMs;
   if (endAtMs <= record.endAtMs) return record;
-  const outcome = await parts.sandboxes.change({ on: record, change: { kind: "set-end", endAtMs } });
+  const outcome = await parts.sandboxes.change({
+    on: record,
+    change: { kind: "set-end", endAtMs },
+    why: "asked",
+  });
   return outcome.kind === "won" ? outcome.record : undefined;
 }
 

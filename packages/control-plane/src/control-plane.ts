@@ -18,6 +18,7 @@ import type {
 } from "@space/model";
 import { AccessTokens } from "./access-tokens.ts";
 import { Administration } from "./api-keys.ts";
+import { auditedSandboxes } from "./audited-sandboxes.ts";
 import { ConnectedReceivers } from "./bundle-receivers.ts";
 import { ConnectedWorkers } from "./connected-workers.ts";
 import { exportChain } from "./export-chain.ts";
@@ -97,10 +98,11 @@ export async function openControlPlane(
 
 async function gatherParts(options: ControlPlaneOptions, ports: ControlPlanePorts): Promise<ControlParts> {
   const limits = { ...defaultControlLimits, ...options.limits };
-  const { clock, random, sandboxes, receiverStore: receivers, audit } = ports;
+  const { clock, random, receiverStore: receivers, audit } = ports;
+  const sandboxes = auditedSandboxes(ports.sandboxes, audit);
   const { rootKey: root, privateKeys: vault, signingKeys: store } = ports;
   const keys = await SigningKeys.open({ root, vault, store, clock, audit });
-  const signer = new Signer({ issuer: options.issuer, keys, clock, random });
+  const signer = new Signer({ issuer: options.issuer, keys, clock, random, audit });
   const workers = new ConnectedWorkers(clock);
   const feeds = await ReceiverFeeds.open({ sandboxes, receivers, signer, clock, audit, limits });
   const leases = await Leases.open({ receivers, sandboxes, feeds, signer, clock, audit, limits });
@@ -108,6 +110,7 @@ async function gatherParts(options: ControlPlaneOptions, ports: ControlPlanePort
   const rotation = new KeyRotation({ keys, receivers: bundles, clock, audit, limits });
   return {
     ...ports,
+    sandboxes,
     owner: Buffer.from(random.bytes(12)).toString("hex"),
     limits,
     keys,

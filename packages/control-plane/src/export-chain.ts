@@ -29,7 +29,7 @@ export async function exportChain(
     chain.manifests,
     (token) => manifestDigest(verifyCountersigned(token, keys.archive)) === snapshot?.digest,
   );
-  const head = signer.chainHead(record);
+  const head = signer.chainHead(record, "export");
   const kids = new Set([head, ...certificates, ...manifests].map((token) => claimedKeyId(token) ?? ""));
   const held = [...kids].flatMap((kid) => keys.archive.bundleOf(kid) ?? []);
   return { sandboxId, head, bundles: [...new Set([...held, keys.bundle.token])], certificates, manifests };

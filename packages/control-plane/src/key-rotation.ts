@@ -59,7 +59,7 @@ export class KeyRotation {
   rotate(): Promise<SigningKeyRecord> {
     return this.#inTurn(async () => {
       const { keys } = this.#ports;
-      const next = keys.inState("announced")[0] ?? (await keys.announce());
+      const next = keys.inState("announced")[0] ?? (await keys.announce("asked"));
       await this.#step();
       return keys.record(next.kid);
     });
@@ -111,7 +111,7 @@ export class KeyRotation {
     const [signing] = keys.inState("signing");
     const ageMs = clock.wallMs() - (signing?.signingSinceMs ?? 0);
     const isUnderWay = keys.inState("announced").length > 0;
-    if (ageMs >= limits.keyMaxAgeMs && !isUnderWay) await this.#ifRootIsHere(() => keys.announce());
+    if (ageMs >= limits.keyMaxAgeMs && !isUnderWay) await this.#ifRootIsHere(() => keys.announce("age"));
   }
 
   /** One that signs and is to be revoked needs somebody who signs in its place. */
@@ -119,7 +119,7 @@ export class KeyRotation {
     const { keys } = this.#ports;
     const isAsked = keys.inState("signing").some(({ revokeAskedAtMs }) => revokeAskedAtMs !== null);
     const hasNext = keys.inState("announced").some(({ revokeAskedAtMs }) => revokeAskedAtMs === null);
-    if (isAsked && !hasNext) await this.#ifRootIsHere(() => keys.announce());
+    if (isAsked && !hasNext) await this.#ifRootIsHere(() => keys.announce("successor of a revoked key"));
   }
 
   /** only when every leased receiver has acknowledged a bundle that holds it. */
@@ -128,7 +128,7 @@ export class KeyRotation {
     const [next] = keys.inState("announced");
     if (next === undefined || next.revokeAskedAtMs !== null) return;
     if (!(await this.#deliver()) || this.#forWorkers.version < next.announcedIn) return;
-    await keys.promote(next.kid);
+    await keys.promote(next.kid, "acknowledged");
     this.#noteRetiring();
   }
 
@@ -139,7 +139,11 @@ export class KeyRotation {
       const sinceMs = this.#retiringSinceMs.get(kid) ?? clock.monotonicMs();
       const isOver = state === "retiring" && clock.monotonicMs() - sinceMs >= limits.keyOverlapMs;
       if (revokeAskedAtMs === null && !isOver) continue;
-      await this.#ifRootIsHere(() => keys.end(kid, revokeAskedAtMs === null ? "removed" : "revoked"));
+      await this.#ifRootIsHere(() =>
+        revokeAskedAtMs === null
+          ? keys.end(kid, "removed", "overlap over")
+          : keys.end(kid, "revoked", "asked"),
+      );
     }
   }
 

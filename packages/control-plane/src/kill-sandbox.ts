@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-import type { ApiCaller, PendingSideEffect, SandboxId, SandboxRecord, SideEffect } from "@space/model";
-import { type ControlParts, leave, newClaim, recordState } from "./parts.ts";
+import type {
+  ApiCaller,
+  ChangeReason,
+  PendingSideEffect,
+  SandboxId,
+  SandboxRecord,
+  SideEffect,
+} from "@space/model";
+import { type ControlParts, leave, newClaim } from "./parts.ts";
 import { type RunningTransition, within } from "./transitions.ts";
 import { awaitTurn, ownSandbox, startWaiting } from "./turns.ts";
 
@@ -17,7 +24,7 @@ export async function killSandbox(
 ): Promise<void> {
   const waiting = startWaiting(parts);
   for (let record = await ownSandbox(parts, caller, sandboxId); ; ) {
-    if (await killIfStill(parts, record)) return;
+    if (await killIfStill(parts, record, "asked")) return;
     const latest = await parts.sandboxes.read(sandboxId);
     if (latest === undefined || latest.state === "killed") return; // somebody else has, meanwhile
     if (latest.state === "killing") await awaitTurn(parts, sandboxId, waiting);
@@ -26,17 +33,21 @@ export async function killSandbox(
 }
 
 /** Kills the sandbox if it still is as the record says (incident 32). Whether it was this call that did. */
-export async function killIfStill(parts: ControlParts, record: SandboxRecord): Promise<boolean> {
+export async function killIfStill(
+  parts: ControlParts,
+  record: SandboxRecord,
+  why: ChangeReason,
+): Promise<boolean> {
   if (record.state === "killing" || record.state === "killed") return false;
   const before = parts.transitions.current(record.sandboxId);
   const outcome = await parts.sandboxes.change({
     on: record,
     change: { kind: "claim-kill", claim: newClaim(parts) },
     effects: endingsOf(record),
+    why,
   });
   if (outcome.kind !== "won") return false;
   const { record: claimed, effects } = outcome;
-  recordState(parts, claimed);
   try {
     await parts.transitions.run(record.sandboxId, "kill", () => finish(parts, { claimed, effects, before }));
   } catch (error) {
@@ -59,12 +70,15 @@ async function finish(parts: ControlParts, { claimed, effects, before }: Killing
   // A start that is under way finds the tombstone and tears itself down; a worker that is asked before that answers first.
   if (before !== undefined && before.kind !== "kill") await within(clock, limits.confirmMs, before.end);
   await within(clock, limits.confirmMs, parts.feeds.deliver(effects));
-  await finishKill(parts, claimed);
+  await finishKill(parts, claimed, "done");
 }
 
-export async function finishKill(parts: ControlParts, claimed: SandboxRecord): Promise<void> {
-  const outcome = await parts.sandboxes.change({ on: claimed, change: { kind: "finish-kill" } });
-  if (outcome.kind === "won") recordState(parts, outcome.record);
+export async function finishKill(
+  parts: ControlParts,
+  claimed: SandboxRecord,
+  why: ChangeReason,
+): Promise<void> {
+  await parts.sandboxes.change({ on: claimed, change: { kind: "finish-kill" }, why });
 }
 
 /** What has to end at workers. A pending order to keep the processes frozen is replaced by the first of these. */

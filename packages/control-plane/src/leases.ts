@@ -2,6 +2,7 @@
 // Copyright 2026 The SPACE authors
 
 import {
+  type AuditFields,
   type AuditSink,
   type BootClock,
   type LeaseAnswer,
@@ -9,9 +10,9 @@ import {
   leaseMarginMs,
   longestLeaseSeconds,
   type ReceiverStore,
-  type SandboxStore,
   type WorkerId,
 } from "@space/model";
+import type { SandboxReads } from "./audited-sandboxes.ts";
 import type { ControlLimits } from "./limits.ts";
 import type { ReceiverFeeds } from "./receiver-feeds.ts";
 import type { Signer } from "./signer.ts";
@@ -19,7 +20,7 @@ import { within } from "./transitions.ts";
 
 export interface LeasePorts {
   readonly receivers: ReceiverStore;
-  readonly sandboxes: SandboxStore;
+  readonly sandboxes: SandboxReads;
   readonly feeds: ReceiverFeeds;
   readonly signer: Signer;
   readonly clock: BootClock;
@@ -97,15 +98,19 @@ export class Leases {
       return { kind: "withheld", retryMs: limits.leaseRetryMs };
     }
     const termMs = limits.leaseMs;
+    const reason = this.#reasonFor(workerId);
     // Before it is durable: whoever looks meanwhile must see the later end.
     this.#note(workerId, arrivedMs, termMs);
     await receivers.recordLease(workerId, { grantedAtMs: clock.wallMs(), termMs });
-    const grant = signer.lease({
-      workerId,
-      nonce: request.nonce,
-      termSeconds: termMs / 1000,
-      position: feeds.acknowledged(workerId).position,
-    });
+    const grant = signer.lease(
+      {
+        workerId,
+        nonce: request.nonce,
+        termSeconds: termMs / 1000,
+        position: feeds.acknowledged(workerId).position,
+      },
+      reason,
+    );
     await feeds.tell(workerId, { kind: "lease", grant });
     return { kind: "granted" };
   }
@@ -116,5 +121,10 @@ export class Leases {
     this.#endMs.set(workerId, later(this.#endMs.get(workerId), fromBootMs + termMs));
     const awakeEndMs = this.#ports.clock.monotonicMs() + termMs;
     this.#awakeEndMs.set(workerId, later(this.#awakeEndMs.get(workerId), awakeEndMs));
+  }
+
+  #reasonFor(workerId: WorkerId): AuditFields["lease/granted"]["reason"] {
+    if (!this.#endMs.has(workerId)) return "none before";
+    return this.isOver(workerId) ? "the last had run out" : "renewed";
   }
 }

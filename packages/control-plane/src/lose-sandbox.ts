@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-import type { SandboxRecord } from "@space/model";
-import { type ControlParts, recordState } from "./parts.ts";
+import type { ChangeReason, SandboxRecord } from "@space/model";
+import type { ControlParts } from "./parts.ts";
 
 /**
  * Records that an execution is gone, if the sandbox still is as the record says. Its newest snapshot stays, and a
@@ -11,15 +11,15 @@ import { type ControlParts, recordState } from "./parts.ts";
 export async function loseSandbox(
   parts: ControlParts,
   record: SandboxRecord,
-  reason: string,
+  why: ChangeReason,
 ): Promise<boolean> {
   const outcome = await parts.sandboxes.change({
     on: record,
-    change: { kind: "lose", reason },
+    change: { kind: "lose", reason: why },
     effects: [{ kind: "retire", identity: record.execution.identity, keepFrozen: null }],
+    why,
   });
   if (outcome.kind !== "won") return false;
-  recordState(parts, outcome.record);
   void parts.feeds.deliver(outcome.effects);
   return true;
 }

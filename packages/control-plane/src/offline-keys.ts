@@ -32,7 +32,7 @@ export async function openOfflineKeys(
   const { sandboxes, clock, random, audit } = ports;
   const { rootKey: root, privateKeys: vault, signingKeys: store } = ports;
   const keys = await SigningKeys.open({ root, vault, store, clock, audit });
-  const signer = new Signer({ issuer, keys, clock, random });
+  const signer = new Signer({ issuer, keys, clock, random, audit });
   const limits = defaultControlLimits;
   const receivers = { deliver: () => Promise.resolve(true) };
   const rotation = new KeyRotation({ keys, receivers, clock, audit, limits });

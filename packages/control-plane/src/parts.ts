@@ -12,11 +12,11 @@ import type {
   ReceiverStore,
   RootKey,
   SandboxId,
-  SandboxRecord,
   SandboxStore,
   SigningKeyStore,
 } from "@space/model";
 import type { AccessTokens } from "./access-tokens.ts";
+import type { AuditedSandboxes } from "./audited-sandboxes.ts";
 import type { ConnectedReceivers } from "./bundle-receivers.ts";
 import type { ConnectedWorkers } from "./connected-workers.ts";
 import { codeOf } from "./failures.ts";
@@ -45,7 +45,8 @@ export interface ControlPlanePorts {
 }
 
 /** What its use-cases share. */
-export interface ControlParts extends ControlPlanePorts {
+export interface ControlParts extends Omit<ControlPlanePorts, "sandboxes"> {
+  readonly sandboxes: AuditedSandboxes;
   /** This process, as the owner of claims. */
   readonly owner: string;
   readonly limits: ControlLimits;
@@ -64,12 +65,6 @@ export interface ControlParts extends ControlPlanePorts {
 /** A claim of this process from now on. */
 export function newClaim({ owner, limits, clock }: Pick<ControlParts, "owner" | "limits" | "clock">): Claim {
   return { owner, untilMs: clock.wallMs() + limits.claimMs };
-}
-
-/** Tells the audit stream in which state a sandbox is now. */
-export function recordState({ audit }: Pick<ControlParts, "audit">, record: SandboxRecord): void {
-  const { sandboxId, state, generation, reason } = record;
-  audit.record("sandbox/changed", { sandboxId, state, generation: generation.toString(), reason });
 }
 
 /** A sandbox whose transition could not be ended: the recovery looks after it soon. */

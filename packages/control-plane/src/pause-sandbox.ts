@@ -3,6 +3,7 @@
 
 import {
   type ApiCaller,
+  type ChangeReason,
   type SandboxId,
   type SandboxRecord,
   type SandboxView,
@@ -10,8 +11,8 @@ import {
   type WorkerHandle,
 } from "@space/model";
 import { abortPause } from "./abort-pause.ts";
-import { notFound, workerFailure } from "./failures.ts";
-import { type ControlParts, newClaim, recordState } from "./parts.ts";
+import { codeOf, notFound, workerFailure } from "./failures.ts";
+import { type ControlParts, newClaim } from "./parts.ts";
 import { type RestorePoint, verifyOffered } from "./restore-point.ts";
 import { viewOf } from "./sandbox-view.ts";
 import { within } from "./transitions.ts";
@@ -30,7 +31,7 @@ export async function pauseSandbox(
     const record = await ownSandbox(parts, caller, sandboxId);
     switch (record.state) {
       case "running": {
-        const paused = await pauseRunning(parts, record, keepMemory);
+        const paused = await pauseRunning(parts, record, { keepMemory, why: "asked" });
         if (paused !== undefined) return viewOf(paused);
         break; // something else was quicker: look again
       }
@@ -56,13 +57,13 @@ export async function pauseSandbox(
 export async function pauseRunning(
   parts: ControlParts,
   record: SandboxRecord,
-  keepMemory: boolean,
+  { keepMemory, why }: { readonly keepMemory: boolean; readonly why: ChangeReason },
 ): Promise<SandboxRecord | undefined> {
   const { workerId } = record.execution.identity.placement;
   const worker = parts.workers.find(workerId);
   if (worker === undefined) throw new SpaceError("worker/unreachable", { workerId });
   const change = { kind: "claim-pause", claim: newClaim(parts) } as const;
-  const outcome = await parts.sandboxes.change({ on: record, change });
+  const outcome = await parts.sandboxes.change({ on: record, change, why });
   if (outcome.kind !== "won") return undefined;
   const { record: claimed } = outcome;
   return parts.transitions.run(record.sandboxId, "pause", () =>
@@ -78,16 +79,15 @@ interface PausePlan {
 
 async function drive(parts: ControlParts, plan: PausePlan): Promise<SandboxRecord> {
   const { claimed, worker } = plan;
-  recordState(parts, claimed);
   let point: RestorePoint;
   let countersigned: string;
   try {
     const { identity } = claimed.execution;
     const offered = await worker.control.snapshot(identity, claimed.snapshot?.digest ?? null);
     point = verifyOffered(claimed, offered);
-    countersigned = parts.signer.countersign(offered.signed);
+    countersigned = parts.signer.countersign(offered.signed, point);
   } catch (cause) {
-    await abortPause(parts, claimed);
+    await abortPause(parts, claimed, `failed: ${codeOf(cause)}`);
     throw workerFailure(cause, "snapshot");
   }
   return commit(parts, plan, { ...point, countersigned });
@@ -115,13 +115,13 @@ async function commit(
       endAtMs: parts.clock.wallMs(),
     },
     effects: [{ kind: "retire", identity: claimed.execution.identity, keepFrozen: isKept ? digest : null }],
+    why: "done",
   });
   const outcome = await change.catch(async (error: unknown) => {
-    await abortPause(parts, claimed); // changes nothing where the commit was written after all
+    await abortPause(parts, claimed, `failed: ${codeOf(error)}`); // changes nothing where the commit was written after all
     throw error;
   });
   if (outcome.kind !== "won") throw notFound(claimed.sandboxId); // killed: its own order retires
-  recordState(parts, outcome.record);
   // Whatever the worker answers, or not: this generation never runs again.
   await within(parts.clock, parts.limits.confirmMs, parts.feeds.deliver(outcome.effects));
   return outcome.record;

@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-import {
-  type SandboxStore,
-  SpaceError,
-  type WorkerDirectory,
-  type WorkerHandle,
-  type WorkerId,
-} from "@space/model";
+import { SpaceError, type WorkerDirectory, type WorkerHandle, type WorkerId } from "@space/model";
+import type { SandboxReads } from "./audited-sandboxes.ts";
 
 /** A worker that was chosen, and counted as such until `release`: after the write that the store counts by itself. */
 export interface Placement {
@@ -18,10 +13,10 @@ export interface Placement {
 /** Chooses workers. What was chosen but not yet written is counted here, so that a burst is spread as well. */
 export class Placements {
   readonly #workers: WorkerDirectory;
-  readonly #sandboxes: SandboxStore;
+  readonly #sandboxes: SandboxReads;
   readonly #reserved = new Map<WorkerId, number>();
 
-  constructor(workers: WorkerDirectory, sandboxes: SandboxStore) {
+  constructor(workers: WorkerDirectory, sandboxes: SandboxReads) {
     this.#workers = workers;
     this.#sandboxes = sandboxes;
   }

@@ -11,17 +11,17 @@ import {
   type ReceiverRecord,
   type ReceiverStore,
   type SandboxId,
-  type SandboxStore,
   type SideEffect,
   SpaceError,
   type WorkerId,
 } from "@space/model";
+import type { SandboxReads } from "./audited-sandboxes.ts";
 import { codeOf } from "./failures.ts";
 import type { ControlLimits } from "./limits.ts";
 import type { Signer } from "./signer.ts";
 
 export interface ReceiverFeedPorts {
-  readonly sandboxes: SandboxStore;
+  readonly sandboxes: SandboxReads;
   readonly receivers: ReceiverStore;
   readonly signer: Signer;
   readonly clock: Clock;
@@ -238,7 +238,11 @@ export class ReceiverFeeds {
     switch (effect.kind) {
       case "retire": {
         const { identity, keepFrozen } = effect;
-        return { kind: "retire", retirement: this.#ports.signer.retirement(identity), keepFrozen };
+        return {
+          kind: "retire",
+          retirement: this.#ports.signer.retirement(identity, "its sandbox changed"),
+          keepFrozen,
+        };
       }
       case "discard":
         return { kind: "discard", sandboxId: effect.sandboxId, manifest: effect.manifest };

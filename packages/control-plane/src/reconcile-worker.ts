@@ -89,7 +89,11 @@ async function settleFrozen(
     (frozen) => frozen.sandboxId === sandboxId && frozen.manifest === snapshot.digest,
   );
   if (isKept) return true;
-  const outcome = await parts.sandboxes.change({ on: record, change: { kind: "forget-frozen" } });
+  const outcome = await parts.sandboxes.change({
+    on: record,
+    change: { kind: "forget-frozen" },
+    why: "its worker no longer has it",
+  });
   return outcome.kind === "won";
 }
 
@@ -140,7 +144,11 @@ async function order(
   await parts.feeds.tell(
     workerId,
     effect.kind === "retire"
-      ? { kind: "retire", retirement: parts.signer.retirement(effect.identity), keepFrozen: null }
+      ? {
+          kind: "retire",
+          retirement: parts.signer.retirement(effect.identity, "unknown sandbox"),
+          keepFrozen: null,
+        }
       : { kind: "discard", sandboxId: effect.sandboxId, manifest: effect.manifest },
   );
 }

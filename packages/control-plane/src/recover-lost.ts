@@ -22,7 +22,7 @@ async function recover(parts: ControlParts, record: SandboxRecord): Promise<void
   const { sandboxId, endAtMs, lostGeneration } = record;
   const timeoutMs = Math.max(1, endAtMs - parts.clock.wallMs());
   try {
-    const resumed = await resumePaused(parts, record, { timeoutMs, memory: false });
+    const resumed = await resumePaused(parts, record, { timeoutMs, memory: false }, "auto-recover");
     if (resumed === undefined) return; // something else was quicker
     const lost = lostGeneration?.toString() ?? "";
     parts.audit.record("sandbox/recovered", { sandboxId, lost, generation: resumed.generation.toString() });

@@ -46,9 +46,9 @@ export async function recoverSandbox(parts: ControlParts, record: SandboxRecord)
       await parts.transitions.run(sandboxId, "recover", () => giveUp(parts, record, interrupted));
       return;
     case "pausing":
-      return parts.transitions.run(sandboxId, "recover", () => abortPause(parts, record));
+      return parts.transitions.run(sandboxId, "recover", () => abortPause(parts, record, interrupted));
     case "killing":
-      return parts.transitions.run(sandboxId, "recover", () => finishKill(parts, record));
+      return parts.transitions.run(sandboxId, "recover", () => finishKill(parts, record, interrupted));
     case "running":
     case "paused":
     case "killed":

@@ -2,6 +2,7 @@
 // Copyright 2026 The SPACE authors
 
 import {
+  type ChangeReason,
   type ConnectSandbox,
   type ExecutionIdentity,
   type MemoryKept,
@@ -13,7 +14,7 @@ import {
 } from "@space/model";
 import { awaitPredecessors } from "./await-predecessors.ts";
 import { bringUp } from "./bring-up.ts";
-import { type ControlParts, newClaim, recordState } from "./parts.ts";
+import { type ControlParts, newClaim } from "./parts.ts";
 import type { Placement } from "./placements.ts";
 import { readRestorePoint } from "./restore-point.ts";
 
@@ -26,6 +27,7 @@ export async function resumePaused(
   parts: ControlParts,
   record: SandboxRecord,
   request: ConnectSandbox,
+  why: ChangeReason,
 ): Promise<SandboxRecord | undefined> {
   const { manifest, digest } = await readRestorePoint(parts, record);
   const placement = await choose(parts, record, request);
@@ -39,7 +41,7 @@ export async function resumePaused(
   const claim = newClaim(parts);
   const identity = nextIdentity(parts, record, placement);
   const outcome = await parts.sandboxes
-    .change({ on: record, change: { kind: "claim-resume", identity, claim } })
+    .change({ on: record, change: { kind: "claim-resume", identity, claim }, why })
     .finally(() => placement.release());
   switch (outcome.kind) {
     case "stale":
@@ -52,7 +54,6 @@ export async function resumePaused(
       const from = { manifest, digest, memory };
       const plan = { record: outcome.record, worker, from, timeoutMs: request.timeoutMs };
       return parts.transitions.run(record.sandboxId, "resume", () => {
-        recordState(parts, outcome.record);
         return bringUp(parts, plan);
       });
     }

@@ -69,13 +69,6 @@ export class RouteResolver implements RouteSource {
     }
     const caller = { tenantId, principal };
     const { token, claims } = this.#parts.signer.capability({ identity, access, caller, presenter });
-    this.#parts.audit.record("capability/issued", {
-      capabilityId: claims.id,
-      sandboxId: identity.sandboxId,
-      generation: identity.generation.toString(),
-      principal,
-      presenter,
-    });
     return {
       kind: "entry",
       entry: Object.freeze({

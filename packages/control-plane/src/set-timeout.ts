@@ -17,7 +17,11 @@ export async function setSandboxTimeout(
     const { state } = record;
     if (state !== "running") throw new SpaceError("sandbox/state", { sandboxId, state });
     const endAtMs = parts.clock.wallMs() + timeoutMs;
-    const outcome = await parts.sandboxes.change({ on: record, change: { kind: "set-end", endAtMs } });
+    const outcome = await parts.sandboxes.change({
+      on: record,
+      change: { kind: "set-end", endAtMs },
+      why: "asked",
+    });
     if (outcome.kind === "won") return; // else: each loss means that somebody else went ahead, so this ends
   }
 }

@@ -8,6 +8,8 @@ import type { ControlParts } from "./parts.ts";
 import { pauseRunning } from "./pause-sandbox.ts";
 import { within } from "./transitions.ts";
 
+const stopped = "the installation was stopped";
+
 export interface ShutDownReport {
   readonly paused: number;
   /** Those whose pause failed or was not done in time. */
@@ -41,7 +43,13 @@ export async function shutDownSandboxes(parts: ControlParts, deadlineMs: number)
 
 async function pauseFiles(parts: ControlParts, record: SandboxRecord, limitMs: number): Promise<boolean> {
   try {
-    return (await within(parts.clock, limitMs, pauseRunning(parts, record, false))) !== undefined;
+    return (
+      (await within(
+        parts.clock,
+        limitMs,
+        pauseRunning(parts, record, { keepMemory: false, why: stopped }),
+      )) !== undefined
+    );
   } catch {
     return false; // counted and recorded with the rest that is lost
   }
@@ -57,6 +65,7 @@ async function discardFrozen(parts: ControlParts): Promise<number> {
       on: record,
       change: { kind: "forget-frozen" },
       effects: [{ kind: "discard", sandboxId, workerId, manifest: snapshot.digest }],
+      why: stopped,
     });
     if (outcome.kind !== "won") continue;
     void parts.feeds.deliver(outcome.effects);
@@ -68,9 +77,9 @@ async function discardFrozen(parts: ControlParts): Promise<number> {
 async function loseRest(parts: ControlParts): Promise<number> {
   let lost = 0;
   for (const record of await parts.sandboxes.live()) {
-    if (record.state === "resuming") await giveUp(parts, record, "stopped"); // what it was resumed from stays
+    if (record.state === "resuming") await giveUp(parts, record, stopped); // what it was resumed from stays
     const isOpen = record.state === "running" || record.state === "pausing";
-    if (isOpen && (await loseSandbox(parts, record, "the installation was stopped"))) lost += 1;
+    if (isOpen && (await loseSandbox(parts, record, stopped))) lost += 1;
   }
   return lost;
 }

@@ -13,15 +13,20 @@ import {
   signRetirement,
 } from "@space/capability";
 import {
+  type AuditFields,
+  type AuditSink,
   type CapabilityClaims,
   type CheckpointSigner,
   type Clock,
   type Digest,
   type ExecutionIdentity,
+  identityToJson,
   type LeaseGrant,
   type PublishedCertificate,
   type Random,
+  type RetirementReason,
   type SandboxRecord,
+  type SnapshotManifest,
   SpaceError,
 } from "@space/model";
 import type { SigningKeys } from "./signing-keys.ts";
@@ -32,9 +37,10 @@ export interface SignerOptions {
   readonly keys: SigningKeys;
   readonly clock: Clock;
   readonly random: Random;
+  readonly audit: AuditSink;
 }
 
-/** Signs what receivers verify, always with the one key that signs now. */
+/** Signs what receivers verify, always with the one key that signs now. Whatever it signs is one event of the audit log. */
 export class Signer {
   readonly #options: SignerOptions;
   #issuer: CapabilityIssuer | undefined;
@@ -59,52 +65,95 @@ export class Signer {
       origin: { kind: "self" },
       issuedAtSeconds: this.#nowSeconds(),
     });
-    const { previous, publicKey } = links;
-    return { token, digest: certificateDigest(token), previous, publicKey };
+    const { previous, publicKey, restoredFrom } = links;
+    const digest = certificateDigest(token);
+    this.#options.audit.record("certificate/issued", {
+      identity: identityToJson(identity),
+      certificate: digest,
+      previous,
+      restoredFrom,
+      reason: restoredFrom === null ? "create" : "resume",
+    });
+    return { token, digest, previous, publicKey };
   }
 
   /** R-5: where the sandbox's chain ends now. Throws `chain/refused` for one that has never run. */
-  chainHead({ sandboxId, certificateHead, snapshot }: SandboxRecord): string {
-    if (certificateHead === null)
+  chainHead(
+    { sandboxId, certificateHead: certificate, snapshot }: SandboxRecord,
+    reason: "resume" | "export",
+  ): string {
+    if (certificate === null)
       throw new SpaceError("chain/refused", { link: "head", problem: "no certificate" });
-    return signChainHead(this.#options.keys.current, {
-      sandboxId,
-      certificate: certificateHead,
-      manifest: snapshot?.digest ?? null,
+    const manifest = snapshot?.digest ?? null;
+    const facts = { sandboxId, certificate, manifest };
+    const token = signChainHead(this.#options.keys.current, {
+      ...facts,
       issuedAtSeconds: this.#nowSeconds(),
     });
+    this.#options.audit.record("chain-head/issued", { ...facts, reason });
+    return token;
   }
 
-  /** Of the audit log's chain; the newest bundle shows whose key it is. */
+  /** Of the audit log's chain, and so recorded as its checkpoint; the newest bundle shows whose key it is. */
   readonly auditCheckpoint: CheckpointSigner = (checkpoint) => ({
     token: signAuditCheckpoint(this.#options.keys.current, checkpoint),
     witness: { kind: "bundle", proof: this.#options.keys.bundle.token },
   });
 
   /** R-12 */
-  retirement(identity: ExecutionIdentity): string {
-    return signRetirement(this.#options.keys.current, { identity, issuedAtSeconds: this.#nowSeconds() });
+  retirement(identity: ExecutionIdentity, reason: RetirementReason): string {
+    const { keys, audit } = this.#options;
+    const token = signRetirement(keys.current, { identity, issuedAtSeconds: this.#nowSeconds() });
+    audit.record("retirement/issued", { identity: identityToJson(identity), reason });
+    return token;
   }
 
   /** R-16: of a lease that is durable. */
-  lease(grant: Omit<LeaseGrant, "issuedAtSeconds">): string {
-    return signLease(this.#options.keys.current, { ...grant, issuedAtSeconds: this.#nowSeconds() });
+  lease(grant: Omit<LeaseGrant, "issuedAtSeconds">, reason: AuditFields["lease/granted"]["reason"]): string {
+    const { keys, audit } = this.#options;
+    const { workerId, position, termSeconds } = grant;
+    const token = signLease(keys.current, { ...grant, issuedAtSeconds: this.#nowSeconds() });
+    audit.record("lease/granted", { workerId, position, termSeconds, reason });
+    return token;
   }
 
   /** Of a manifest whose inner signature has been verified. */
-  countersign(signed: string): string {
-    return countersignManifest(this.#options.keys.current, signed);
+  countersign(
+    signed: string,
+    { manifest, digest }: { readonly manifest: SnapshotManifest; readonly digest: Digest },
+  ): string {
+    const { keys, audit } = this.#options;
+    const token = countersignManifest(keys.current, signed);
+    const { sandboxId, generation } = manifest.identity;
+    audit.record("manifest/countersigned", {
+      sandboxId,
+      generation: generation.toString(),
+      manifest: digest,
+      reason: "pause",
+    });
+    return token;
   }
 
   /** R-7, R-9: of an access that has been authorised. */
   capability(request: CapabilityRequest): { readonly token: string; readonly claims: CapabilityClaims } {
-    const { issuer, keys, clock, random } = this.#options;
+    const { issuer, keys, clock, random, audit } = this.#options;
     const { current } = keys;
     if (this.#issuer === undefined || this.#issuerKid !== current.kid) {
       this.#issuer = new CapabilityIssuer({ issuer, key: current, clock, random });
       this.#issuerKid = current.kid;
     }
-    return this.#issuer.issue(request);
+    const issued = this.#issuer.issue(request);
+    const { id, identity, access, caller } = issued.claims;
+    audit.record("capability/issued", {
+      capabilityId: id,
+      sandboxId: identity.sandboxId,
+      generation: identity.generation.toString(),
+      tenantId: caller.tenantId,
+      principal: caller.principal,
+      presenter: request.presenter,
+      reason: access.purpose === "control" ? access.scopes.join(" ") : `${access.protocol} ${access.port}`,
+    });
+    return issued;
   }
 
   #nowSeconds(): number {

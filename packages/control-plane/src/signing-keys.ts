@@ -15,6 +15,7 @@ import {
 import {
   type AuditSink,
   type Clock,
+  type KeyChangeReason,
   type PrivateKeyVault,
   type RootKey,
   Secret,
@@ -117,7 +118,7 @@ export class SigningKeys {
    * A new key, held by a new bundle; it signs nothing yet. The private half is durable before anybody hears of it.
    * Throws `root-key/absent`, `signing-key/limit` or `store/failed`.
    */
-  async announce(): Promise<SigningKeyRecord> {
+  async announce(reason: KeyChangeReason): Promise<SigningKeyRecord> {
     const bundled = this.inState("announced", "signing", "retiring");
     if (bundled.length >= bundledKeysLimit)
       throw new SpaceError("signing-key/limit", { limit: bundledKeysLimit });
@@ -128,6 +129,7 @@ export class SigningKeys {
       await this.#change(
         [{ kind: "announce", kid: key.kid, publicKey }],
         [...bundled, { kid: key.kid, publicKey }],
+        reason,
       );
     } catch (error) {
       await this.#parts.vault.destroy(key.kid); // no bundle holds it
@@ -137,36 +139,36 @@ export class SigningKeys {
   }
 
   /** The announced key signs from now on; the one before retires, and its private half is destroyed. */
-  async promote(kid: string): Promise<void> {
+  async promote(kid: string, reason: KeyChangeReason): Promise<void> {
     const before = this.inState("signing");
     const pem = await this.#parts.vault.read(kid);
     if (pem === undefined) throw new SpaceError("signing-key/unknown", { kid });
     // In this order, so that nothing is signed by the old key after the moment from which its end is counted.
     this.#current = importSigningKey(pem.reveal());
-    await this.#change([{ kind: "promote", kid }], undefined);
+    await this.#change([{ kind: "promote", kid }], undefined, reason);
     for (const old of before) await this.#parts.vault.destroy(old.kid);
   }
 
   /** A new bundle without the key, which signs no more. Throws `root-key/absent` or `signing-key/state`. */
-  async end(kid: string, as: "removed" | "revoked"): Promise<void> {
+  async end(kid: string, as: "removed" | "revoked", reason: KeyChangeReason): Promise<void> {
     const { state } = this.record(kid);
     if (state !== "retiring" && !(state === "announced" && as === "revoked"))
       throw new SpaceError("signing-key/state", { kid, state });
     const bundled = this.inState("announced", "signing", "retiring").filter((other) => other.kid !== kid);
-    await this.#change([{ kind: "end", kid, as }], bundled);
+    await this.#change([{ kind: "end", kid, as }], bundled, reason);
     await this.#parts.vault.destroy(kid);
   }
 
   /** Remembers that somebody wants this key's end, however long it takes to get there. */
   async askRevocation(kid: string): Promise<void> {
-    await this.#change([{ kind: "ask-revocation", kid }], undefined);
+    await this.#change([{ kind: "ask-revocation", kid }], undefined, "asked");
   }
 
   async #begin(): Promise<void> {
     const lost = this.inState("announced");
-    for (const { kid } of lost) await this.end(kid, "revoked"); // nothing waits for its receivers any more
-    const { kid } = await this.announce();
-    await this.promote(kid);
+    for (const { kid } of lost) await this.end(kid, "revoked", "lost"); // nothing waits for its receivers any more
+    const { kid } = await this.announce("first start");
+    await this.promote(kid, "first start");
   }
 
   async #load(): Promise<void> {
@@ -182,6 +184,7 @@ export class SigningKeys {
   async #change(
     changes: readonly SigningKeyChange[],
     bundled: readonly { readonly kid: string; readonly publicKey: string }[] | undefined,
+    reason: KeyChangeReason,
   ): Promise<void> {
     const { store, clock, audit } = this.#parts;
     const onVersion = this.#bundles.at(-1)?.version ?? 0;
@@ -191,7 +194,7 @@ export class SigningKeys {
     if (!isDone) throw new SpaceError("store/failed", { step: "signing keys" });
     for (const { kind, kid } of changes) {
       const { state } = this.record(kid);
-      audit.record("signing-key/changed", { kid, change: kind, state, bundle: this.bundle.version });
+      audit.record("signing-key/changed", { kid, change: kind, state, bundle: this.bundle.version, reason });
     }
   }
 

@@ -57,9 +57,9 @@ export class TtlReaper {
 
   async #end(record: SandboxRecord): Promise<void> {
     if (record.state === "running" && record.onTimeout === "pause") {
-      await pauseRunning(this.#parts, record, record.keepMemory);
+      await pauseRunning(this.#parts, record, { keepMemory: record.keepMemory, why: "end of life" });
     } else {
-      await killIfStill(this.#parts, record);
+      await killIfStill(this.#parts, record, "end of life");
     }
   }
 

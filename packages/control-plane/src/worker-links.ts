@@ -260,6 +260,11 @@ export class AcceptedWorker implements WorkerPresence {
   async #succeed({ store }: WorkerHello): Promise<void> {
     const { enrolments, clock } = this.#parts;
     if (!(await enrolments.succeed(this.#workerId, store, clock.wallMs()))) throw this.#refuseStore();
+    if (store.held !== null) return;
+    this.#parts.audit.record("worker/enrolled", {
+      workerId: this.#workerId,
+      reason: "its store was never connected",
+    });
   }
 
   #refuseStore(): SpaceError {

@@ -3,7 +3,15 @@
 
 import type { Server } from "node:http";
 import type { Http2SecureServer } from "node:http2";
-import type { AuditSink, BootClock, Clock, KeyBundleReceiver, Random, RouteSource } from "@space/model";
+import {
+  type AuditSink,
+  type BootClock,
+  type Clock,
+  type KeyBundleReceiver,
+  type Random,
+  type RouteSource,
+  refusalFacts,
+} from "@space/model";
 import { AdmissionIds } from "./admission-ids.ts";
 import type { ApiHandler } from "./api-handler.ts";
 import { type GatewayCounts, newCounts } from "./counters.ts";
@@ -98,7 +106,13 @@ export function createGateway(options: GatewayOptions, ports: GatewayPorts): Gat
     },
     attach: (server) => attachServer(server, ingress, limits),
     async replaceKeys(bundle) {
-      if (!keys.replace(bundle)) return;
+      const held = keys.version;
+      try {
+        if (!keys.replace(bundle)) return;
+      } catch (error) {
+        audit.record("keys/refused", { held, ...refusalFacts(error) });
+        throw error;
+      }
       audit.record("keys/replaced", { version: keys.version });
       cache.dropOutdated();
       // A worker decides on the head when it comes, so what it has received it has decided.

@@ -81,20 +81,26 @@ export {
 } from "./lease.ts";
 export { enteredFrom, mayEnter, type SandboxState } from "./lifecycle.ts";
 export type { ActivationPhase, ActivationRecord, ActivationStore } from "./ports/activation-store.ts";
+export type { AuditCheckpoint, AuditSink, AuditWitness, CheckpointSigner } from "./ports/audit.ts";
 export {
-  type AuditCheckpoint,
   type AuditEvent,
   type AuditEventName,
   type AuditFieldClasses,
   type AuditFields,
-  type AuditSink,
-  type AuditWitness,
   auditFieldClass,
   auditFieldClasses,
-  type CheckpointSigner,
   type FieldClass,
   redactAuditFields,
-} from "./ports/audit.ts";
+} from "./ports/audit-events.ts";
+export type {
+  ChangeReason,
+  InstallReason,
+  KeyChangeReason,
+  RetirementReason,
+  SandboxChangeKind,
+  StopReason,
+} from "./ports/audit-reasons.ts";
+export { refusalFacts } from "./ports/audit-refusal.ts";
 export type { BootClock, Clock } from "./ports/clock.ts";
 export type { EnrolmentStore, SuccessionStore } from "./ports/enrolment-store.ts";
 export type { AdoptRequest, HostControl, RekeyRequest } from "./ports/host-control.ts";

@@ -2,78 +2,14 @@
 // Copyright 2026 The SPACE authors
 
 import assert from "node:assert/strict";
-import { type Duplex, duplexPair } from "node:stream";
-import { describe, type TestContext, test } from "node:test";
-import { isSpaceError, type RouteEntry, type SandboxId, type Secret } from "@space/model";
+import { duplexPair } from "node:stream";
+import { describe, test } from "node:test";
+import { isSpaceError } from "@space/model";
 import { FrameLink, workerPresenceClient } from "@space/wire";
 import { ControlRig } from "../src/control-rig.ts";
-import { MemoryObjectStore } from "../src/memory-object-store.ts";
+import { endpoint, Fleet, turns } from "../src/fleet-rig.ts";
 import { settle } from "../src/virtual-clock.ts";
-import { verdictOf, WorkerRig } from "../src/worker-rig.ts";
-
-const endpoint = { host: "127.0.0.1", port: 7000 };
-const turns = 400;
-
-/** A control plane and two real workers, each behind a link. */
-class Fleet {
-  readonly rig: ControlRig;
-  readonly a: WorkerRig;
-  readonly b: WorkerRig;
-  readonly #sockets = new Map<WorkerRig, Duplex>();
-
-  private constructor(rig: ControlRig, objects: MemoryObjectStore) {
-    this.rig = rig;
-    this.a = new WorkerRig("worker a", objects);
-    this.b = new WorkerRig("worker b", objects);
-  }
-
-  static async open(context: TestContext): Promise<Fleet> {
-    const { rig } = await ControlRig.open(context, { workers: 0 });
-    const fleet = new Fleet(rig, new MemoryObjectStore());
-    for (const side of [fleet.a, fleet.b]) {
-      await fleet.boot(side);
-      await fleet.dial(side);
-    }
-    return fleet;
-  }
-
-  async boot(side: WorkerRig): Promise<void> {
-    side.disk.bundle ??= { version: 1, token: await this.rig.bundle() };
-    await side.boot({ worker: { rootPublicKey: this.rig.root.publicKey } });
-  }
-
-  /** The worker dials the control plane; TLS would prove its id. */
-  async dial(side: WorkerRig): Promise<void> {
-    const [near, far] = duplexPair();
-    this.#sockets.set(side, far);
-    this.rig.control.accept(far, side.workerId);
-    void side.worker.serveControlPlane(near, endpoint).catch(() => undefined);
-    await settle(turns);
-  }
-
-  cut(side: WorkerRig): void {
-    this.#sockets.get(side)?.destroy();
-  }
-
-  processes(): readonly number[] {
-    return [this.a.machine.processes.size, this.b.machine.processes.size];
-  }
-
-  async route(sandboxId: SandboxId, token: Secret<string>): Promise<RouteEntry> {
-    const answer = await this.rig.control.routes.resolve({
-      sandboxId,
-      credential: { kind: "access-token", token },
-      wanted: { purpose: "control", scope: "files:read" },
-      presenter: this.a.presenter,
-    });
-    assert.equal(answer.kind, "entry");
-    return answer.entry;
-  }
-
-  async verdict(side: WorkerRig, { route, capability }: RouteEntry): Promise<string> {
-    return verdictOf(await side.ask(route.identity, { capability }));
-  }
-}
+import { WorkerRig } from "../src/worker-rig.ts";
 
 describe("with real workers behind links", () => {
   test("a sandbox moves by pause and resume, and each worker admits exactly what it should", async (context) => {

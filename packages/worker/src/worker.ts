@@ -130,8 +130,10 @@ function gatherParts(options: WorkerOptions, ports: WorkerPorts): WorkerParts {
       recordsDigest: () => recordSetDigest(inventoryOf(parts)),
       onRenewed: () => parts.streams.resumeAll(),
       onGivenUp: () => {
-        counters.cut += parts.streams.size;
+        const cutStreams = parts.streams.size;
+        counters.cut += cutStreams;
         parts.streams.cutAll(resetReason.leaseEnded);
+        ports.audit.record("lease/given-up", { workerId: options.workerId, cutStreams });
       },
     }),
     streams: new OpenStreams(clock, (sandboxId) => ports.records.read(sandboxId)),
@@ -240,6 +242,7 @@ class ComposedWorker implements Worker {
   /** This store is older than the worker is, or a copy: by what it says nobody is served any more. */
   #refuseGateways(): void {
     this.#isSuperseded = true;
+    this.#parts.audit.record("worker/superseded", { workerId: this.#parts.workerId });
     this.#parts.streams.cutAll(resetReason.closing);
     for (const link of [...this.#gateways]) link.close();
   }
@@ -273,8 +276,11 @@ class ComposedWorker implements Worker {
     this.#parts.bridge.close();
     await this.#parts.substrate.close(how);
     if (how === "leave") return;
-    for (const { identity } of this.#parts.executions.all())
-      this.#parts.executions.forget(identity.activation.id);
+    for (const { identity } of this.#parts.executions.all()) {
+      const activationId = identity.activation.id;
+      this.#parts.executions.forget(activationId);
+      this.#parts.audit.record("execution/stopped", { activationId, reason: "the worker stops" });
+    }
   }
   async #commandsEnded(): Promise<void> {
     const { queue, clock, limits } = this.#parts;

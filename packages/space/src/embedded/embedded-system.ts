@@ -41,6 +41,7 @@ import { listenMesh, portOf } from "../host/mesh-sockets.ts";
 import { systemClock } from "../host/system-clock.ts";
 import { systemRandom } from "../host/system-random.ts";
 import { agentVersion, checkout } from "../product.ts";
+import { controlPlaneName } from "../worker/component-names.ts";
 import { type EdgeAddress, type EdgeServers, openEdgeServers } from "./edge-servers.ts";
 import { type GatewayPart, type GatewayPartOptions, startGateway } from "./gateway-part.ts";
 import { Mesh } from "./mesh.ts";
@@ -140,6 +141,8 @@ async function compose(
   const nowMs = systemClock.wallMs();
   const authority = await loadOrCreateMesh({ directory: directory.tls, nowMs });
   const mesh = await Mesh.join({ tls: directory.tls, authority, nowMs });
+  const { thumbprint } = mesh.controlPlane.identity;
+  audit.record("mesh/certified", { name: controlPlaneName, thumbprint, reason: "start" });
   const meshServer = await listenMesh(
     mesh.controlPlane,
     { host: "127.0.0.1", port: 0 },
@@ -166,6 +169,7 @@ async function compose(
   const enrolled = enrolWorkers({
     directory,
     authority,
+    audit,
     workers: options.workers,
     controlPort: portOf(meshServer),
     rootKey: keys.rootKey.publicKey,

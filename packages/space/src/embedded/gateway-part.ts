@@ -9,6 +9,7 @@ import type { AuditSink } from "@space/model";
 import { BundleFile } from "../data/bundle-file.ts";
 import { systemClock } from "../host/system-clock.ts";
 import { systemRandom } from "../host/system-random.ts";
+import { gatewayName } from "../worker/component-names.ts";
 import type { Mesh } from "./mesh.ts";
 
 /** How often the gateway's certificate is looked at. It is replaced 60 days before its end. */
@@ -51,9 +52,13 @@ export async function startGateway(
       audit,
     },
   );
+  audit.record("mesh/certified", { name: gatewayName, thumbprint: mesh.presenter, reason: "start" });
   const detach = await control.attachGateway(gateway);
   const renew = async (anew: boolean): Promise<void> => {
-    if (await mesh.renewGateway(systemClock.wallMs(), anew)) gateway.useCertificate(mesh.presenter);
+    if (!(await mesh.renewGateway(systemClock.wallMs(), anew))) return;
+    gateway.useCertificate(mesh.presenter);
+    const reason = "another certificate";
+    audit.record("mesh/certified", { name: gatewayName, thumbprint: mesh.presenter, reason });
   };
   let cancel = systemClock.after(certificateLookMs, look);
   function look(): void {

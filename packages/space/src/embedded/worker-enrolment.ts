@@ -3,7 +3,7 @@
 
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { newWorkerId, type WorkerId } from "@space/model";
+import { type AuditSink, newWorkerId, type WorkerId } from "@space/model";
 import { type Authority, issuePeer } from "@space/mtls";
 import { SqliteWorkerStore } from "@space/store-sqlite";
 import type { DataDirectory } from "../data/data-directory.ts";
@@ -24,6 +24,7 @@ export interface EnrolmentOptions {
   readonly controlPort: number;
   readonly rootKey: string;
   readonly authority: Authority;
+  readonly audit: AuditSink;
 }
 
 export interface EnrolledWorker {
@@ -48,10 +49,10 @@ function enrol(index: number, authority: string, options: EnrolmentOptions): Enr
   mkdirSync(root, { recursive: true, mode: 0o711 });
   const workerId = workerOfStore(join(root, "records.db"));
   const identity = join(root, "mesh-identity.json");
-  writeMeshIdentity(
-    identity,
-    issuePeer(options.authority, { commonName: workerId, nowMs: systemClock.wallMs() }),
-  );
+  const issued = issuePeer(options.authority, { commonName: workerId, nowMs: systemClock.wallMs() });
+  writeMeshIdentity(identity, issued);
+  const { thumbprint } = issued;
+  options.audit.record("mesh/certified", { name: workerId, thumbprint, reason: "start" });
   const block = (options.directory.userIdBlock + 1) * blockSize;
   const capacity = Math.min(capacityLimit, Math.floor(blockSize / rangeSize / (options.workers + 1)));
   const config: WorkerConfig = {

@@ -80,7 +80,7 @@ async function stopAbandoned(parts: WorkerParts, { identity }: ActivateRequest):
   const installed = parts.records.read(identity.sandboxId)?.identity.activation.id;
   for (const other of parts.executions.ofSandbox(identity.sandboxId)) {
     const isInstalled = other.identity.activation.id === installed;
-    if (!isInstalled && other.phase !== "kept") await stopExecution(parts, other);
+    if (!isInstalled && other.phase !== "kept") await stopExecution(parts, other, "start given up");
   }
 }
 
@@ -104,7 +104,7 @@ async function goOn(parts: WorkerParts, request: ActivateRequest): Promise<Activ
     return next;
   } catch (error) {
     // It may have run for a moment, so it is no longer the snapshot's: it never goes on, the files do.
-    await stopExecution(parts, kept);
+    await stopExecution(parts, kept, "could not go on");
     if (!isSpaceError(error, "substrate/failed") && !isSpaceError(error, "endpoint/mismatch")) throw error;
     return undefined;
   }
@@ -136,7 +136,7 @@ async function start(
       parts.executions.add(next);
       return next;
     } catch (error) {
-      await stopExecution(parts, next);
+      await stopExecution(parts, next, "start given up");
       throw error;
     }
   } finally {

@@ -25,6 +25,7 @@ import {
   workerPresenceClient,
 } from "@space/wire";
 import type { WorkerParts } from "./parts.ts";
+import { takeKeys } from "./take-keys.ts";
 
 /** Commands of the control plane that may run at once. */
 const commandsAtOnce = 1000;
@@ -66,7 +67,7 @@ export class ControlPlaneLink {
     const presence = workerPresenceClient(this.#link, this.#parts.clock);
     const { bundle } = await presence.hello(hello);
     this.#parts.records.finishSuccession(hello.store);
-    if (bundle !== null) this.#parts.keys.replace(bundle); // before anything is admitted under it
+    if (bundle !== null) takeKeys(this.#parts, bundle); // before anything is admitted under it
     this.#parts.reports.use(presence);
     this.#parts.lease.use({ renew: (request) => this.#renew(presence, request) });
   }

@@ -37,11 +37,11 @@ export async function install(
   const record = parts.records.read(identity.sandboxId);
   const order = record === undefined ? "first" : orderOf(record, certificate, token);
   const activation = checkProcess(parts, certificate);
-  if (record === undefined || order !== "same") {
+  if (order !== "same") {
     const next = recordOf(token, certificate, activation, record?.epoch ?? 1n);
     if (record !== undefined && order === "next-generation") endEpoch(parts, record, next);
     else replaceRecord(parts, record, next); // another attempt alone keeps the epoch and its streams
-    parts.audit.record("execution/installed", { identity: identityToJson(identity) });
+    parts.audit.record("execution/installed", { identity: identityToJson(identity), reason: order });
   }
   await stopSuperseded(parts, activation);
 }
@@ -76,7 +76,8 @@ function recordOf(
 /** At most one incarnation acts: every older process of the sandbox ends, also when an earlier try could not end it. */
 async function stopSuperseded(parts: WorkerParts, { identity }: ActivationRecord): Promise<void> {
   for (const other of parts.executions.ofSandbox(identity.sandboxId)) {
-    if (compareIdentity(other.identity, identity) === "older-generation") await stopExecution(parts, other);
+    if (compareIdentity(other.identity, identity) === "older-generation")
+      await stopExecution(parts, other, "superseded");
   }
 }
 

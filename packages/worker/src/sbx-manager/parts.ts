@@ -8,6 +8,7 @@ import {
   type RuntimeRecord,
   type SandboxId,
   SpaceError,
+  type StopReason,
   type SubstrateName,
   type WorkerId,
 } from "@space/model";
@@ -71,10 +72,15 @@ export function cutStreams(
 }
 
 /** Ends every process of the activation, proved by the driver, and forgets it. Safe to repeat. */
-export async function stopExecution(parts: WorkerParts, activation: ActivationRecord): Promise<void> {
+export async function stopExecution(
+  parts: WorkerParts,
+  activation: ActivationRecord,
+  reason: StopReason,
+): Promise<void> {
   const { id } = activation.identity.activation;
   await Promise.all([parts.bridge.release(id), parts.substrate.stop(activation.startedAs)]);
   parts.executions.forget(id);
+  parts.audit.record("execution/stopped", { activationId: id, reason });
 }
 
 /**
@@ -91,7 +97,7 @@ export function loseExecution(parts: WorkerParts, activation: ActivationRecord, 
   parts.audit.record("execution/exited", { activationId: id, reason });
   if (wasInstalled) parts.reports.add({ identity: record.identity, what: "exited", reason: word(reason) });
   parts.queue
-    .run(identity.sandboxId, () => stopExecution(parts, activation))
+    .run(identity.sandboxId, () => stopExecution(parts, activation, "gone"))
     .catch(() => auditLeftover(parts, id)); // it stays marked as gone; the next start sweeps it
 }
 

@@ -28,7 +28,8 @@ export async function readopt(parts: WorkerParts): Promise<number> {
         sandboxId: activation.identity.sandboxId,
       });
     } else {
-      await stopExecution(parts, activation); // releases what is left of it, also where the process itself is gone
+      // Releases what is left of it, also where the process itself is gone.
+      await stopExecution(parts, activation, found === undefined ? "gone" : "not wanted");
     }
   }
   const kept = parts.executions.all();
@@ -61,7 +62,7 @@ function isWanted(parts: WorkerParts, { identity, phase }: ActivationRecord): bo
 async function keepFrozen(parts: WorkerParts, activation: ActivationRecord): Promise<void> {
   const isFrozen = activation.phase !== "running" && activation.phase !== "pausing";
   if (isFrozen && !(await parts.substrate.freeze(activation.startedAs)))
-    await stopExecution(parts, activation);
+    await stopExecution(parts, activation, "could not go on");
 }
 
 /** Installed, but nothing runs: it ended while nobody watched. */

@@ -36,7 +36,7 @@ export async function retire(
   // Never installed: only a process that was started as exactly this ends, and never the one that is installed.
   const isInstalled = record?.identity.activation.id === identity.activation.id;
   if (process !== undefined && isSame(process.identity, identity) && !isInstalled)
-    await stopExecution(parts, process);
+    await stopExecution(parts, process, "retired");
 }
 
 async function retireInstalled(
@@ -57,7 +57,7 @@ async function retireInstalled(
       cutStreams,
     });
   }
-  if (process !== undefined && !isKept) await stopExecution(parts, process);
+  if (process !== undefined && !isKept) await stopExecution(parts, process, "retired");
 }
 
 function isSame(a: ExecutionIdentity, b: ExecutionIdentity): boolean {
@@ -73,6 +73,7 @@ function mayKeep({ phase, manifest }: ActivationRecord, keepFrozen: Digest): boo
 export async function discard(parts: WorkerParts, sandboxId: SandboxId, manifest: Digest): Promise<void> {
   for (const activation of parts.executions.ofSandbox(sandboxId)) {
     const isKept = activation.phase === "kept" && activation.manifest !== null;
-    if (isKept && manifestDigest(activation.manifest) === manifest) await stopExecution(parts, activation);
+    if (isKept && manifestDigest(activation.manifest) === manifest)
+      await stopExecution(parts, activation, "discarded");
   }
 }

@@ -2,19 +2,15 @@
 // Copyright 2026 The SPACE authors
 
 import { verifyRetirement } from "@space/capability";
-import {
-  applyFeedEntry,
-  type ReceiverFeed,
-  type RecordReceiver,
-  type SandboxId,
-  type WorkerControl,
-} from "@space/model";
+import { applyFeedEntry, type ReceiverFeed, type RecordReceiver, type SandboxId } from "@space/model";
 import { activate } from "./activate.ts";
+import { auditedCommands, type WorkerCommands } from "./audited-commands.ts";
 import { install, readCertificate } from "./install.ts";
 import { inventoryOf } from "./inventory.ts";
 import type { WorkerParts } from "./parts.ts";
 import { abortPause, snapshot } from "./pause.ts";
 import { discard, retire } from "./retire.ts";
+import { takeKeys } from "./take-keys.ts";
 
 /** How many retirements may pass before the oldest tombstones are forgotten. */
 const pruneEvery = 256;
@@ -23,7 +19,7 @@ const pruneEvery = 256;
  * The control plane's commands, one after the other for each sandbox. Signatures are checked before a command waits.
  * R-16: without a lease nothing is started, and nothing goes on; what ends something is done all the same.
  */
-export function workerCommands(parts: WorkerParts): WorkerControl & RecordReceiver {
+export function workerCommands(parts: WorkerParts): WorkerCommands {
   let retirements = 0;
   const inTurn = <T>(sandboxId: SandboxId, action: () => Promise<T>): Promise<T> =>
     parts.queue.run(sandboxId, action);
@@ -32,7 +28,7 @@ export function workerCommands(parts: WorkerParts): WorkerControl & RecordReceiv
       parts.lease.require();
       return action();
     });
-  return {
+  return auditedCommands(parts.audit, {
     activate: async (request) => inTurnLeased(request.identity.sandboxId, () => activate(parts, request)),
     install: async (token) => {
       const certificate = readCertificate(parts, token);
@@ -51,9 +47,9 @@ export function workerCommands(parts: WorkerParts): WorkerControl & RecordReceiv
     inventory: async () => inventoryOf(parts),
     takeLease: (grant) => parts.lease.take(grant),
     replaceKeys: async (bundle) => {
-      if (parts.keys.replace(bundle)) parts.audit.record("keys/replaced", { version: parts.keys.version });
+      takeKeys(parts, bundle);
     },
-  };
+  });
 }
 
 /** What the feed says is done, and what was done is not forgotten: the position is durable before it is acknowledged. */

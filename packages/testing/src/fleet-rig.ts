@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import assert from "node:assert/strict";
+import { type Duplex, duplexPair } from "node:stream";
+import type { TestContext } from "node:test";
+import type { RouteEntry, SandboxId, Secret } from "@space/model";
+import { ControlRig } from "./control-rig.ts";
+import { MemoryObjectStore } from "./memory-object-store.ts";
+import { settle } from "./virtual-clock.ts";
+import { verdictOf, WorkerRig } from "./worker-rig.ts";
+
+/** Where both workers say that gateways reach them. */
+export const endpoint = { host: "127.0.0.1", port: 7000 };
+/** Turns of the event loop after which everything has passed over the links. */
+export const turns = 400;
+
+/** A control plane and two real workers, each behind a link. */
+export class Fleet {
+  readonly rig: ControlRig;
+  readonly a: WorkerRig;
+  readonly b: WorkerRig;
+  readonly #sockets = new Map<WorkerRig, Duplex>();
+
+  private constructor(rig: ControlRig, objects: MemoryObjectStore) {
+    this.rig = rig;
+    this.a = new WorkerRig("worker a", objects);
+    this.b = new WorkerRig("worker b", objects);
+  }
+
+  static async open(context: TestContext): Promise<Fleet> {
+    const { rig } = await ControlRig.open(context, { workers: 0 });
+    const fleet = new Fleet(rig, new MemoryObjectStore());
+    for (const side of [fleet.a, fleet.b]) {
+      await fleet.boot(side);
+      await fleet.dial(side);
+    }
+    return fleet;
+  }
+
+  async boot(side: WorkerRig): Promise<void> {
+    side.disk.bundle ??= { version: 1, token: await this.rig.bundle() };
+    await side.boot({ worker: { rootPublicKey: this.rig.root.publicKey } });
+  }
+
+  /** The worker dials the control plane; TLS would prove its id. */
+  async dial(side: WorkerRig): Promise<void> {
+    const [near, far] = duplexPair();
+    this.#sockets.set(side, far);
+    this.rig.control.accept(far, side.workerId);
+    void side.worker.serveControlPlane(near, endpoint).catch(() => undefined);
+    await settle(turns);
+  }
+
+  cut(side: WorkerRig): void {
+    this.#sockets.get(side)?.destroy();
+  }
+
+  processes(): readonly number[] {
+    return [this.a.machine.processes.size, this.b.machine.processes.size];
+  }
+
+  async route(sandboxId: SandboxId, token: Secret<string>): Promise<RouteEntry> {
+    const answer = await this.rig.control.routes.resolve({
+      sandboxId,
+      credential: { kind: "access-token", token },
+      wanted: { purpose: "control", scope: "files:read" },
+      presenter: this.a.presenter,
+    });
+    assert.equal(answer.kind, "entry");
+    return answer.entry;
+  }
+
+  async verdict(side: WorkerRig, { route, capability }: RouteEntry): Promise<string> {
+    return verdictOf(await side.ask(route.identity, { capability }));
+  }
+}
