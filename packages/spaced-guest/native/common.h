@@ -208,6 +208,7 @@ void keep_descriptors(int null_fd, int *kept[], int n);
 void unblock_signals(void);
 _Noreturn void start_host(struct host *h, int status_fd);
 int make_user_namespace(uint32_t uid_base);  // its descriptor, or -1 with errno
+void reap_holder(bool wait);                 // what is left of the last one's making; without waiting if it has not ended
 bool make_dev_template(const char *path);
 void run_in_user_namespace(uint32_t uid_base, char **argv);  // returns only when it failed, with errno
 

@@ -472,6 +472,7 @@ bool launch_serve(const struct launcher *l, int listen_fd, int signal_fd, int or
     int ready = poll(waits, (nfds_t)n, count_clients() > 0 || orphaned ? -1 : orphan_ms);
     if (ready == 0) end_as_orphan();
     if (ready <= 0) continue;
+    reap_holder(false);
     if (waits[timer].revents != 0 && fence_has_passed()) end_lease();
     for (int i = 0; i < started; i++) {
       if (waits[2 + MAX_CLIENTS + i].revents != 0) note_status(owners[i]);

@@ -61,17 +61,29 @@ static int hold(void *unused) {
   return 0;
 }
 
+static pid_t holder;  // killed, and perhaps not yet reaped
+
+void reap_holder(bool wait) {
+  int error = errno;
+  pid_t reaped = 0;
+  while (holder != 0 && (reaped = waitpid(holder, NULL, __WALL | (wait ? 0 : WNOHANG))) < 0 && errno == EINTR) continue;
+  if (reaped != 0) holder = 0;
+  errno = error;
+}
+
 int make_user_namespace(uint32_t base) {
-  // The holder shares this memory (no page tables are copied) and sleeps until it is killed.
+  // The holder shares this memory (no page tables are copied) and sleeps until it is killed. It sends no signal when it
+  // has ended, so nobody else reaps it; its end is not waited for, only that of the one before, whose stack this was.
   static uint8_t stack[HOLDER_STACK] __attribute__((aligned(16)));
-  pid_t holder = clone(hold, stack + sizeof stack, CLONE_VM | CLONE_NEWUSER, NULL);
-  if (holder < 0) return -1;
+  reap_holder(true);
+  pid_t made = clone(hold, stack + sizeof stack, CLONE_VM | CLONE_NEWUSER, NULL);
+  if (made < 0) return -1;
+  holder = made;
   char path[64];
   snprintf(path, sizeof path, "/proc/%d/ns/user", holder);
   int fd = map_range(holder, base) ? open(path, O_RDONLY | O_CLOEXEC) : -1;
   int error = errno;
   kill(holder, SIGKILL);
-  while (waitpid(holder, NULL, __WALL) < 0 && errno == EINTR) continue;
   errno = error;
   return fd;
 }
@@ -229,6 +241,7 @@ static void confine_writes(void) {
 // reads and writes only what the range owns, and what everyone may.
 void run_in_user_namespace(uint32_t base, char **argv) {
   int userns = make_user_namespace(base);
+  reap_holder(true);
   if (userns < 0 || setns(userns, CLONE_NEWUSER) < 0 || setgroups(0, NULL) < 0) return;
   if (setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0) return;
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);

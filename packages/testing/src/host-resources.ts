@@ -25,7 +25,7 @@ export function hostResources(): HostResources {
     networkNamespaces: [...new Set(pids().flatMap((pid) => link(`/proc/${pid}/ns/net`)))].sort(),
     sockets: lines("/proc/net/unix")
       .map((line) => line.trim().split(/\s+/)[7] ?? "")
-      .filter((path) => path.startsWith("/run/space"))
+      .filter((path) => /^\/(run|dev\/shm)\/space/.test(path))
       .sort(),
   };
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-import { chmodSync, mkdirSync } from "node:fs";
+import { chmodSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import {
   type ActivationId,
@@ -13,7 +13,9 @@ import {
 } from "@space/model";
 import { GuestConnection } from "@space/spaced-guest";
 import { NamespaceSubstrate } from "@space/substrate-namespace";
+import { runRoot } from "../data/run-root.ts";
 import { systemRandom } from "../host/system-random.ts";
+import type { Ending } from "./ending.ts";
 
 const secretBytes = 32;
 const mebibyte = 1024 * 1024;
@@ -40,13 +42,19 @@ export interface BenchGuest {
 }
 
 /** A substrate of the run's own: `cold` makes each guest when it is asked for, `prepared` keeps some ready as workers do. */
-export function openBenchSubstrate(folder: string, kind: "cold" | "prepared"): Promise<NamespaceSubstrate> {
+export function openBenchSubstrate(
+  folder: string,
+  kind: "cold" | "prepared",
+  ending: Ending,
+): Promise<NamespaceSubstrate> {
   const root = join(folder, kind);
   mkdirSync(root, { mode: 0o711 });
   chmodSync(root, 0o711);
+  const socketDir = join(runRoot(), `bench-${process.pid}-${kind}`); // where a worker's would be
+  ending.add(() => rmSync(socketDir, { recursive: true, force: true }));
   return NamespaceSubstrate.open({
     stateDir: join(root, "state"),
-    socketDir: join(root, "s"),
+    socketDir,
     controlGroup: `space-bench-${process.pid}-${kind}`,
     firstUid: kind === "cold" ? firstUid : firstUid + rangesOfOne * rangeSize,
     uidRanges: rangesOfOne,

@@ -44,7 +44,7 @@ export async function startPathContenders(folder: string, ending: Ending): Promi
   const parts: Parts = { folder, ending, running: [] };
   const checked = await readySystem(parts, true);
   const unchecked = await readySystem(parts, false);
-  const substrate = await openBenchSubstrate(folder, "cold");
+  const substrate = await openBenchSubstrate(folder, "cold", ending);
   ending.add(() => substrate.close("stopAll"));
   const guest = await startGuest(substrate);
   await writeInGuest(guest, servedFile.path, servedFile.content);

@@ -74,7 +74,7 @@ export function benchStart(quick: boolean, progress: (line: string) => void): Pr
       { folder, name: "system", workers: 2, checked: true },
       ending,
     );
-    const cold = await openBenchSubstrate(folder, "cold");
+    const cold = await openBenchSubstrate(folder, "cold", ending);
     ending.add(() => cold.close("stopAll"));
     await system.settled();
     const gate = new QuietGate();

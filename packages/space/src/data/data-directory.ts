@@ -6,6 +6,7 @@ import { linkSync, mkdirSync, readFileSync, realpathSync, rmdirSync, rmSync, wri
 import { join, resolve } from "node:path";
 import { SpaceError } from "@space/model";
 import { processStartTime } from "@space/platform-linux";
+import { runRoot } from "./run-root.ts";
 
 /** Where an installation keeps everything. Made with mode 0700; a second process on it is refused. */
 export interface DataDirectory {
@@ -51,7 +52,7 @@ export function openDataDirectory(path: string): DataDirectory {
 
 /** Where the sockets of the installation in this (real) directory are. */
 export function runDirectory(root: string): string {
-  return join("/run/space", hashOf(root).toString("hex", 0, 6));
+  return join(runRoot(), hashOf(root).toString("hex", 0, 6));
 }
 
 function hashOf(root: string): Buffer {
