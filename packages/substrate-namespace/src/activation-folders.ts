@@ -2,10 +2,10 @@
 // Copyright 2026 The SPACE authors
 
 import { spawnSync } from "node:child_process";
-import { chownSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
-import { rm, rmdir, unlink } from "node:fs/promises";
+import { chownSync, mkdirSync, readdirSync, renameSync, rmdirSync, unlinkSync } from "node:fs";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { type ActivationId, parseActivationId } from "@space/model";
+import { type ActivationId, parseActivationId, SpaceError } from "@space/model";
 import { programEnvironment, runProgram } from "./run-program.ts";
 
 /** How the names of guests without an activation begin. */
@@ -28,9 +28,14 @@ export interface ActivationFolder {
   readonly work: string;
 }
 
-/** The folders of all activations of one worker, under one parent. */
+/**
+ * The folders of all activations of one worker, under one parent. A folder's note is the name of the working folder in it:
+ * a file of its own would be one more inode to find and to free for each guest, and would not be there from the first.
+ */
 export class ActivationFolders {
   readonly #parent: string;
+  /** Of the folders that are there, as far as they have been asked for. */
+  readonly #notes = new Map<string, ActivationNote>();
 
   constructor(parent: string) {
     this.#parent = parent;
@@ -39,9 +44,9 @@ export class ActivationFolders {
     spreadSubfolders(parent);
   }
 
-  at(activationId: string): ActivationFolder {
-    const path = join(this.#parent, activationId);
-    return { path, upper: join(path, "upper"), work: join(path, "work") };
+  /** Its layer: see `ActivationFolder`. */
+  upperOf(activationId: string): string {
+    return join(this.#parent, activationId, "upper");
   }
 
   create(activationId: ActivationId, note: ActivationNote): ActivationFolder {
@@ -55,9 +60,15 @@ export class ActivationFolders {
 
   /** The spare's folders become the activation's. What the spare has mounted stays mounted. */
   adoptSpare(name: string, activationId: ActivationId, note: ActivationNote): ActivationFolder {
-    writeNote(this.at(name).path, note);
-    renameSync(this.at(name).path, this.at(activationId).path);
-    return this.at(activationId);
+    const before = this.note(name);
+    if (before === undefined) throw new SpaceError("substrate/failed", { step: "find the spare's folder" });
+    const spare = this.#at(name, before);
+    renameSync(spare.work, join(spare.path, workName(note)));
+    const folder = this.#at(activationId, note);
+    renameSync(spare.path, folder.path);
+    this.#notes.delete(name);
+    this.#notes.set(activationId, note);
+    return folder;
   }
 
   /** Spares of an earlier daemon among them. */
@@ -66,28 +77,33 @@ export class ActivationFolders {
   }
 
   #make(name: string, note: ActivationNote): ActivationFolder {
-    const folder = this.at(name);
+    const folder = this.#at(name, note);
     mkdirSync(folder.path, { mode: 0o711 });
-    writeNote(folder.path, note); // first of all, so that a sweep after a crash knows whose uids these are
+    mkdirSync(folder.work, { mode: 0o700 }); // first of all, so that a sweep after a crash knows whose uids these are
     mkdirSync(folder.upper, { mode: 0o755 });
-    mkdirSync(folder.work, { mode: 0o700 });
     chownSync(folder.upper, note.uidBase, note.uidBase);
+    this.#notes.set(name, note);
     return folder;
   }
 
+  #at(name: string, note: ActivationNote): ActivationFolder {
+    const path = join(this.#parent, name);
+    return { path, upper: join(path, "upper"), work: join(path, workName(note)) };
+  }
+
   /** Undefined when there is no such activation, or a crash cut its creation short. */
-  note(activationId: ActivationId): ActivationNote | undefined {
+  note(name: string): ActivationNote | undefined {
+    const known = this.#notes.get(name);
+    if (known !== undefined) return known;
     try {
-      const text = readFileSync(join(this.#parent, activationId, "note.json"), "utf8");
-      const value: unknown = JSON.parse(text);
-      if (typeof value !== "object" || value === null) return undefined;
-      if (!("uidBase" in value) || typeof value.uidBase !== "number") return undefined;
-      if (!("group" in value) || typeof value.group !== "string") return undefined;
-      if (!("diskBytes" in value) || typeof value.diskBytes !== "number") return undefined;
-      return { uidBase: value.uidBase, diskBytes: value.diskBytes, group: value.group };
+      for (const entry of readdirSync(join(this.#parent, name))) {
+        const note = parseWorkName(entry);
+        if (note !== undefined) this.#notes.set(name, note);
+      }
     } catch {
-      return undefined; // absent or half written
+      return undefined; // there is no such folder
     }
+    return this.#notes.get(name);
   }
 
   list(): readonly ActivationId[] {
@@ -102,8 +118,10 @@ export class ActivationFolders {
 
   /** Removes everything, however deep a guest has nested it. */
   async remove(name: string): Promise<void> {
-    const { path } = this.at(name);
-    if (await removedUntouched(path)) return;
+    const path = join(this.#parent, name);
+    const note = this.note(name);
+    this.#notes.delete(name);
+    if (note !== undefined && removedUntouched(this.#at(name, note))) return;
     try {
       await rm(path, { recursive: true, force: true });
     } catch {
@@ -117,14 +135,13 @@ export class ActivationFolders {
  * What overlay itself leaves of a layer in which nothing was written, in the order of removal: a fifth of the work of
  * finding out what there is. False, with some of it gone, when there is anything else.
  */
-async function removedUntouched(path: string): Promise<boolean> {
+function removedUntouched({ path, upper, work }: ActivationFolder): boolean {
   try {
-    await rmdir(join(path, "upper"));
-    await unlink(join(path, "work/work/incompat/volatile/dirty"));
-    for (const folder of ["work/work/incompat/volatile", "work/work/incompat", "work/work", "work"])
-      await rmdir(join(path, folder));
-    await unlink(join(path, "note.json"));
-    await rmdir(path);
+    rmdirSync(upper);
+    unlinkSync(join(work, "work/incompat/volatile/dirty"));
+    for (const folder of ["work/incompat/volatile", "work/incompat", "work", "."])
+      rmdirSync(join(work, folder));
+    rmdirSync(path);
     return true;
   } catch {
     return false; // written to, never mounted, or another kernel's layout: then by looking
@@ -140,6 +157,14 @@ function spreadSubfolders(path: string): void {
   spawnSync("chattr", ["+T", "--", path], { stdio: "ignore", env: programEnvironment }); // where it is refused: slower
 }
 
-function writeNote(path: string, note: ActivationNote): void {
-  writeFileSync(join(path, "note.json"), JSON.stringify(note), { mode: 0o600 });
+const workPattern = /^work-([0-9]{1,10})-([0-9]{1,16})-([A-Za-z0-9_-]{1,128})$/;
+
+function workName({ uidBase, diskBytes, group }: ActivationNote): string {
+  return `work-${uidBase}-${diskBytes}-${group}`;
+}
+
+function parseWorkName(name: string): ActivationNote | undefined {
+  const [, uidBase, diskBytes, group] = workPattern.exec(name) ?? [];
+  if (group === undefined) return undefined;
+  return { uidBase: Number(uidBase), diskBytes: Number(diskBytes), group };
 }

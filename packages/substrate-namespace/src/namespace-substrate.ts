@@ -213,7 +213,7 @@ export class NamespaceSubstrate implements Substrate {
   async *snapshot(activationId: ActivationId): AsyncGenerator<Uint8Array> {
     const note = this.#folders.note(activationId);
     if (note === undefined) throw new SpaceError("substrate/failed", { step: "find the layer" });
-    yield* archiveLayer(this.#launcher.inRange, note.uidBase, this.#folders.at(activationId).upper);
+    yield* archiveLayer(this.#launcher.inRange, note.uidBase, this.#folders.upperOf(activationId));
   }
 
   async stop(activationId: ActivationId): Promise<void> {
@@ -308,7 +308,7 @@ export class NamespaceSubstrate implements Substrate {
       if (note === undefined) continue; // not ours to serve: the sweep ends it
       this.#running.set(activationId, { uidBase: note.uidBase, group: note.group });
       this.#disk.add(activationId, {
-        path: this.#folders.at(activationId).upper,
+        path: this.#folders.upperOf(activationId),
         limitBytes: note.diskBytes,
       });
     }
