@@ -3,6 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { freezeIdentity, parseSandboxId, type RouteEntry } from "@space/model";
 import { Bench, entryOf, generationOf, identity, question, workerId } from "./route-cache.fixture.ts";
 
@@ -114,6 +115,29 @@ test("concurrent first requests share one look-up", async () => {
   assert.equal(bench.asked.length, 1);
   bench.asked[0]?.answer(bench.entry(1));
   assert.equal(new Set((await Promise.all(pending)).map(entryOf)).size, 1);
+});
+
+test("who joins a look-up that finds nothing running asks once more: it may run since, and its caller may know that", async () => {
+  const bench = new Bench();
+  const first = bench.cache.lookUp(question());
+  const joined = [bench.cache.lookUp(question()), bench.cache.lookUp(question())];
+  bench.asked[0]?.answer({ kind: "not-running" });
+  assert.equal((await first).kind, "not-running");
+  await nextTurn();
+  assert.equal(bench.asked.length, 2, "one more, for all of them");
+  bench.asked[1]?.answer(bench.entry(2));
+  assert.deepEqual((await Promise.all(joined)).map(generationOf), [2n, 2n]);
+});
+
+test("a look-up that is joined and finds nothing twice says so", async () => {
+  const bench = new Bench();
+  const first = bench.cache.lookUp(question());
+  const joined = bench.cache.lookUp(question());
+  bench.asked[0]?.answer({ kind: "not-found" });
+  await first;
+  await nextTurn();
+  bench.asked[1]?.answer({ kind: "not-found" });
+  assert.deepEqual([(await joined).kind, bench.asked.length], ["not-found", 2]);
 });
 
 test("refusals are not remembered", async () => {

@@ -100,9 +100,14 @@ export class RouteCache {
     return slot.cached;
   }
 
-  /** Asks the control plane, or joins who is asking already. Never rejects. */
+  /**
+   * Asks the control plane, or joins who is asking already. What such an answer refuses may have come to run before this
+   * caller asked, and may be all that it waits for: it asks once more. Never rejects.
+   */
   lookUp(question: RouteQuestion): Promise<LookupOutcome> {
-    return (this.#lookups.get(question.key) ?? this.#begin(question, undefined)).outcome;
+    const joined = this.#lookups.get(question.key);
+    if (joined === undefined) return this.#begin(question, undefined).outcome;
+    return joined.outcome.then((outcome) => (mayHaveBegun(outcome) ? this.#sinceThen(question) : outcome));
   }
 
   /**
@@ -144,6 +149,11 @@ export class RouteCache {
   /** Lets go of what has ended, so that idle callers' capabilities are not kept. */
   sweep(nowMs: number): void {
     for (const [key, slot] of this.#slots) if (nowMs >= slot.cached.usableUntilMs) this.#slots.delete(key);
+  }
+
+  /** Of a look-up that began after this caller asked: there was another before it. */
+  #sinceThen(question: RouteQuestion): Promise<LookupOutcome> {
+    return (this.#lookups.get(question.key) ?? this.#begin(question, undefined)).outcome;
   }
 
   #refresh(question: RouteQuestion, slot: Slot): void {
@@ -239,6 +249,11 @@ export class RouteCache {
       this.#underWay -= 1;
     }
   }
+}
+
+/** Whether it says that nothing runs: what is true of the moment at which it was asked. */
+function mayHaveBegun({ kind }: LookupOutcome): boolean {
+  return kind === "not-running" || kind === "not-found";
 }
 
 function read(

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
+export { withControlApart } from "./drill/control-apart.ts";
 export { type CutOptions, type CutReport, drillCut } from "./drill/cut.ts";
 export { drillLease, type LeaseDrillOptions, type LeaseDrillReport } from "./drill/lease.ts";
 export { drillMoves, type MovesOptions, type MovesReport } from "./drill/moves.ts";
+export { drillOutage, type OutageOptions, type OutageReport } from "./drill/outage.ts";
 export { drillTerminal, type TerminalOptions, type TerminalReport } from "./drill/terminal.ts";
 export { type EmbeddedOptions, type EmbeddedSystem, startEmbedded } from "./embedded/embedded-system.ts";

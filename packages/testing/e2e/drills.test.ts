@@ -5,7 +5,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { drillCut, drillMoves, drillTerminal } from "@space/space";
+import { drillCut, drillMoves, drillOutage, drillTerminal, withControlApart } from "@space/space";
 import { type EmbeddedRig, startRig } from "../src/embedded-rig.ts";
 import { hostResources, leftBehind } from "../src/host-resources.ts";
 
@@ -54,4 +54,17 @@ test("R-21: every stream of a sandbox ends with its epoch, within 100 ms of the 
   assert.deepEqual([report.outlived, report.reasons], [0, { "epoch-ended": 48 }], JSON.stringify(report));
   assert.ok(report.lastHeardMs <= report.limitMs, JSON.stringify(report));
   assert.equal(report.ok, true);
+});
+
+test("R-13, R-16, R-25: with the control plane's process stopped every live entry serves, and nobody asks another machine", {
+  skip,
+}, async () => {
+  const options = { outageSeconds: 5, callers: 40, rampSeconds: 2, streams: 3, paceMs: 100 };
+  const report = await withControlApart(2, (stage) => drillOutage(stage, options));
+  assert.deepEqual(
+    [report.failures, report.asked, report.workersToOthers, report.streamsCut, report.ok],
+    [{}, 0, 0, 0, true],
+    JSON.stringify(report),
+  );
+  assert.ok(report.liveRequests > 100, JSON.stringify(report));
 });

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
+import { withControlApart } from "../drill/control-apart.ts";
 import { drillCut } from "../drill/cut.ts";
 import { withSystem } from "../drill/drill-system.ts";
 import { drillLease } from "../drill/lease.ts";
 import { drillMoves } from "../drill/moves.ts";
+import { drillOutage } from "../drill/outage.ts";
 import { drillTerminal } from "../drill/terminal.ts";
 import { UsageError } from "../failure.ts";
 import { requireHost } from "../host/host-fitness.ts";
@@ -51,6 +53,19 @@ const drills: Readonly<Record<string, Drill>> = {
       const limits = { leaseMs: number("lease") * 1000 };
       const stopSeconds = number("stop");
       return withSystem(2, (system, data) => drillLease(system, { data, stopSeconds }), { limits });
+    },
+  },
+  outage: {
+    numbers: { seconds: 30, callers: 100, ramp: 50, streams: 10, "pace-ms": 200 },
+    run: (number) => {
+      const options = {
+        outageSeconds: number("seconds"),
+        callers: number("callers"),
+        rampSeconds: number("ramp"),
+        streams: number("streams"),
+        paceMs: number("pace-ms"),
+      };
+      return withControlApart(2, (stage) => drillOutage(stage, options));
     },
   },
   terminal: {

@@ -3,14 +3,16 @@
 
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
-import { createServer, type Server } from "node:http";
+import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Gateway, plainServerOptions } from "@space/gateway";
 import { type EmbeddedOptions, type EmbeddedSystem, startEmbedded } from "../embedded/embedded-system.ts";
+import type { GatewayPart } from "../embedded/gateway-part.ts";
+import { portOf } from "../host/mesh-sockets.ts";
 
-/** A second gateway of the same installation: its own entries, its own links to the workers. */
-export interface SecondGateway {
+/** A gateway beside the system's own, or of another process: its own entries, its own links to the workers. */
+export interface ServedGateway {
   readonly url: string;
   readonly gateway: Gateway;
   close(): void;
@@ -51,8 +53,12 @@ export async function withSystem<T>(
 }
 
 /** Opens another gateway beside the system's own, on a port of its own. */
-export async function openSecondGateway(system: EmbeddedSystem): Promise<SecondGateway> {
-  const part = await system.openGateway();
+export async function openSecondGateway(system: EmbeddedSystem): Promise<ServedGateway> {
+  return serve(await system.openGateway());
+}
+
+/** Serves plain HTTP with it on a free port of loopback. */
+export async function serve(part: GatewayPart): Promise<ServedGateway> {
   const server = createServer(plainServerOptions(part.gateway.limits));
   part.gateway.attach(server);
   server.listen(0, "127.0.0.1");
@@ -66,10 +72,4 @@ export async function openSecondGateway(system: EmbeddedSystem): Promise<SecondG
       server.closeAllConnections();
     },
   };
-}
-
-function portOf(server: Server): number {
-  const address = server.address();
-  if (address === null || typeof address === "string") throw new TypeError("the server does not listen");
-  return address.port;
 }

@@ -18,6 +18,7 @@ const dataSchema = v.object({
 });
 const endSchema = v.object({ event: v.object({ end: v.object({ status: v.string() }) }) });
 const failureSchema = v.object({ error: v.object({ code: v.string() }) });
+const unknownSchema = v.object({ message: v.pipe(v.string(), v.endsWith("is unknown")) });
 const notRunningSchema = v.object({ code: v.literal(502), sandboxId: v.string() });
 
 /** The outcome of a read whose answer's body is what was asked for. */
@@ -56,11 +57,17 @@ function refusedOutcome(answer: Answer): Outcome | undefined {
   if (answer.kind === "broken") return { kind: "error", what: answer.problem };
   const { status, retryAfter, body } = answer;
   if (status >= 200 && status <= 299) return undefined;
-  if (status === 503 && retryAfter) return { kind: "try-again", what: "503" };
+  if (status === 503 && retryAfter)
+    return { kind: "try-again", what: isUnknown(body) ? "503 outcome unknown" : "503 try again" };
   // E2B's word for a sandbox that is paused: it may be asked again when it runs.
   if (status === 502 && v.is(notRunningSchema, parsed(body)))
     return { kind: "try-again", what: "502 paused" };
   return { kind: "error", what: `status ${status}: ${body.toString("utf8", 0, 200)}` };
+}
+
+/** R-28: nobody can say whether it had its effect. */
+function isUnknown(body: Buffer): boolean {
+  return v.is(unknownSchema, parsed(body));
 }
 
 function parsed(body: Buffer): unknown {

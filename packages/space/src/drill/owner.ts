@@ -11,6 +11,10 @@ const inspectedSchema = v.object({
   state: v.string(),
   space: v.object({ generation: v.string(), workerID: v.string() }),
 });
+const healthSchema = v.object({
+  state: v.string(),
+  space: v.object({ recoveredFrom: v.nullable(v.string()) }),
+});
 const lifeSeconds = 3600;
 
 export interface Placed {
@@ -21,14 +25,15 @@ export interface Placed {
 
 /** The owner's side of a drill: the API that creates, pauses and resumes. Anything unexpected is an {@link UnsoundRun}. */
 export class Owner {
-  readonly #system: EmbeddedSystem;
+  readonly #system: Pick<EmbeddedSystem, "apiUrl" | "apiKey">;
 
-  constructor(system: EmbeddedSystem) {
+  constructor(system: Pick<EmbeddedSystem, "apiUrl" | "apiKey">) {
     this.#system = system;
   }
 
-  async create(): Promise<SandboxAddress> {
-    const answer = await this.#ask("POST", "/sandboxes", 201, { templateID: "base", timeout: lifeSeconds });
+  async create(metadata: Readonly<Record<string, string>> = {}): Promise<SandboxAddress> {
+    const body = { templateID: "base", timeout: lifeSeconds, metadata };
+    const answer = await this.#ask("POST", "/sandboxes", 201, body);
     const { sandboxID: sandboxId, envdAccessToken: accessToken } = v.parse(createdSchema, answer);
     return { sandboxId, accessToken };
   }
@@ -52,14 +57,29 @@ export class Owner {
     await this.#ask("DELETE", `/sandboxes/${sandboxId}`, 204);
   }
 
+  /** Whether the sandbox is lost, or runs again from an older snapshot. */
+  async health({ sandboxId }: SandboxAddress): Promise<"as-it-was" | "lost" | "recovered"> {
+    const path = `/sandboxes/${sandboxId}`;
+    const { status, text } = await this.#send("GET", path);
+    if (status === 410) return "lost";
+    if (status !== 200) throw new UnsoundRun(`GET ${path}: ${status} ${text}`);
+    const { state, space } = v.parse(healthSchema, JSON.parse(text));
+    if (space.recoveredFrom === null) return "as-it-was";
+    return state === "running" ? "recovered" : "lost";
+  }
+
   async #ask(method: string, path: string, wanted: number, body?: object): Promise<unknown> {
+    const { status, text } = await this.#send(method, path, body);
+    if (status !== wanted) throw new UnsoundRun(`${method} ${path}: ${status} ${text}`);
+    return text === "" ? undefined : JSON.parse(text);
+  }
+
+  async #send(method: string, path: string, body?: object): Promise<{ status: number; text: string }> {
     const answer = await fetch(`${this.#system.apiUrl}${path}`, {
       method,
       headers: { "x-api-key": this.#system.apiKey.reveal(), "content-type": "application/json" },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
-    const text = await answer.text();
-    if (answer.status !== wanted) throw new UnsoundRun(`${method} ${path}: ${answer.status} ${text}`);
-    return text === "" ? undefined : JSON.parse(text);
+    return { status: answer.status, text: await answer.text() };
   }
 }

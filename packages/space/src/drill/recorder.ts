@@ -7,6 +7,9 @@ import { join } from "node:path";
 /** When each generation's program beat, by the host's wall clock, in the order in which the generations appeared. */
 export type Beats = readonly (readonly number[])[];
 
+/** A program that acts ten times a second: it writes down, and says, when. */
+export const heartbeat = "while :; do date +%s%3N; sleep 0.1; done | tee -a /home/user/beat";
+
 const lookEveryMs = 50;
 
 /** Sees from outside when guests act: reads what their programs write, in their layers on the host, while they are there. */

@@ -43,8 +43,9 @@ import { systemRandom } from "../host/system-random.ts";
 import { agentVersion, checkout } from "../product.ts";
 import { controlPlaneName } from "../worker/component-names.ts";
 import { type EdgeAddress, type EdgeServers, openEdgeServers } from "./edge-servers.ts";
-import { type GatewayPart, type GatewayPartOptions, startGateway } from "./gateway-part.ts";
+import { answerNothing, type GatewayPart, startGateway } from "./gateway-part.ts";
 import { Mesh } from "./mesh.ts";
+import { allOnLoopback, type NetworkPlaces } from "./network-places.ts";
 import { type EnrolledWorker, enrolWorkers } from "./worker-enrolment.ts";
 import { supersededText, untilReady } from "./worker-readiness.ts";
 import { WorkerSupervisor } from "./worker-supervisor.ts";
@@ -67,6 +68,7 @@ export interface EmbeddedOptions {
   readonly limits?: Partial<ControlLimits>;
   /** Another worker program, for the benchmark alone. */
   readonly workerProgram?: string;
+  readonly network?: NetworkPlaces;
 }
 
 export interface NewTenant {
@@ -93,6 +95,8 @@ export interface EmbeddedSystem {
   readonly apiKey: Secret<string>;
   readonly edgeCaPath: string;
   readonly workerIds: readonly WorkerId[];
+  /** Where the control plane listens for workers. */
+  readonly meshPort: number;
   readonly routes: RouteSource;
   /** thumbprint of the gateway's certificate on the mesh. */
   readonly presenter: string;
@@ -111,6 +115,8 @@ export interface EmbeddedSystem {
   dialWorker(workerId: WorkerId): Promise<Duplex>;
   /** Another gateway beside the system's own, in this process: its own entries, keys and links. The caller closes it. */
   openGateway(): Promise<GatewayPart>;
+  /** a gateway of another process gets each bundle from now on, until the returned function is called. */
+  attachGateway: ControlPlane["attachGateway"];
   counters(): PathCounters;
   /** Guests whose endpoint is on this host now. */
   guestsLeft(): number;
@@ -143,9 +149,10 @@ async function compose(
   const mesh = await Mesh.join({ tls: directory.tls, authority, nowMs });
   const { thumbprint } = mesh.controlPlane.identity;
   audit.record("mesh/certified", { name: controlPlaneName, thumbprint, reason: "start" });
+  const network = options.network ?? allOnLoopback;
   const meshServer = await listenMesh(
     mesh.controlPlane,
-    { host: "127.0.0.1", port: 0 },
+    { host: network.controlPlane, port: 0 },
     { onPeer: (socket, { name }) => control.accept(socket, parseWorkerId(name)), audit },
   );
   undo.push(() => meshServer.close());
@@ -172,6 +179,7 @@ async function compose(
     audit,
     workers: options.workers,
     controlPort: portOf(meshServer),
+    network,
     rootKey: keys.rootKey.publicKey,
   });
   const supervisor = superviseWorkers(options, enrolled);
@@ -205,6 +213,7 @@ async function compose(
   };
   return describe(parts, {
     domain,
+    meshPort: portOf(meshServer),
     edgeCaPath: edge.authorityPath,
     caller: { tenantId, principal: "operator" },
     apiKey: await ownersKey(directory, control, tenantId),
@@ -277,7 +286,7 @@ interface SystemParts {
 
 function describe(
   parts: SystemParts,
-  known: Pick<EmbeddedSystem, "domain" | "edgeCaPath" | "caller" | "apiKey" | "stop">,
+  known: Pick<EmbeddedSystem, "domain" | "meshPort" | "edgeCaPath" | "caller" | "apiKey" | "stop">,
 ): EmbeddedSystem {
   const { options, directory, keys, control, mesh, gatewayPart, servers, enrolled, supervisor } = parts;
   const { counts } = gatewayPart.gateway;
@@ -317,6 +326,7 @@ function describe(
       const rootKey = keys.rootKey.publicKey;
       return startGateway({ folder, rootKey, api: answerNothing }, { control, mesh, audit: parts.audit });
     },
+    attachGateway: (gateway) => control.attachGateway(gateway),
     counters: () => ({
       requests: counts.requests,
       refreshRoute: counts.refreshes,
@@ -328,12 +338,6 @@ function describe(
     workerPids: () =>
       new Map(enrolled.flatMap(({ workerId, name }) => pairWith(workerId, supervisor.pidOf(name)))),
   };
-}
-
-/** A gateway without an API of its own. */
-function answerNothing(...[, response]: Parameters<GatewayPartOptions["api"]>): void {
-  response.statusCode = 404;
-  response.end();
 }
 
 function pairWith(workerId: WorkerId, pid: number | undefined): [WorkerId, number][] {

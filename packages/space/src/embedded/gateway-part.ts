@@ -29,10 +29,13 @@ export interface GatewayPart {
   close(): void;
 }
 
+/** What a gateway needs of the control plane. */
+export type GatewaysControl = Pick<ControlPlane, "routes" | "attachGateway">;
+
 /** The gateway of this process. It holds the newest verification bundle when this resolves. */
 export async function startGateway(
   options: GatewayPartOptions,
-  { control, mesh, audit }: { control: ControlPlane; mesh: Mesh; audit: AuditSink },
+  { control, mesh, audit }: { control: GatewaysControl; mesh: Mesh; audit: AuditSink },
 ): Promise<GatewayPart> {
   const gateway = createGateway(
     { presenter: mesh.presenter },
@@ -79,4 +82,10 @@ export async function startGateway(
       gateway.close();
     },
   };
+}
+
+/** A gateway without an API of its own. */
+export function answerNothing(...[, response]: Parameters<GatewayPartOptions["api"]>): void {
+  response.statusCode = 404;
+  response.end();
 }

@@ -11,6 +11,7 @@ import { systemClock } from "../host/system-clock.ts";
 import { systemRandom } from "../host/system-random.ts";
 import { writeMeshIdentity } from "../worker/mesh-identity.ts";
 import type { WorkerConfig } from "../worker/worker-config.ts";
+import { type NetworkPlaces, placeOf } from "./network-places.ts";
 
 /** Host user ids are given out in blocks of 2^26: one an installation, whose last ids are the bridges'. */
 const blockSize = 2 ** 26;
@@ -22,6 +23,7 @@ export interface EnrolmentOptions {
   readonly directory: DataDirectory;
   readonly workers: number;
   readonly controlPort: number;
+  readonly network: NetworkPlaces;
   readonly rootKey: string;
   readonly authority: Authority;
   readonly audit: AuditSink;
@@ -32,6 +34,7 @@ export interface EnrolledWorker {
   readonly workerId: WorkerId;
   readonly configPath: string;
   readonly logPath: string;
+  readonly enter: readonly string[];
 }
 
 /**
@@ -53,6 +56,7 @@ function enrol(index: number, authority: string, options: EnrolmentOptions): Enr
   writeMeshIdentity(identity, issued);
   const { thumbprint } = issued;
   options.audit.record("mesh/certified", { name: workerId, thumbprint, reason: "start" });
+  const place = placeOf(options.network, index);
   const block = (options.directory.userIdBlock + 1) * blockSize;
   const capacity = Math.min(capacityLimit, Math.floor(blockSize / rangeSize / (options.workers + 1)));
   const config: WorkerConfig = {
@@ -60,8 +64,8 @@ function enrol(index: number, authority: string, options: EnrolmentOptions): Enr
     data: root,
     run,
     objects: options.directory.objects,
-    controlPlane: { host: "127.0.0.1", port: options.controlPort },
-    listen: { host: "127.0.0.1", port: 0 },
+    controlPlane: { host: options.network.controlPlane, port: options.controlPort },
+    listen: { host: place.host, port: 0 },
     tls: { identity, authority },
     rootKey: options.rootKey,
     capacity,
@@ -71,7 +75,8 @@ function enrol(index: number, authority: string, options: EnrolmentOptions): Enr
   };
   const configPath = join(root, "config.json");
   writeFileSync(configPath, JSON.stringify(config, undefined, 2), { mode: 0o600 });
-  return { name: `worker-${index}`, workerId, configPath, logPath: join(root, "worker.log") };
+  const logPath = join(root, "worker.log");
+  return { name: `worker-${index}`, workerId, configPath, logPath, enter: place.enter };
 }
 
 function workerOfStore(path: string): WorkerId {

@@ -18,6 +18,8 @@ export interface WorkerProcess {
   /** The worker's configuration file: its only argument. */
   readonly configPath: string;
   readonly logPath: string;
+  /** What goes before its program; empty but in drills. */
+  readonly enter: readonly string[];
 }
 
 export interface SupervisorOptions {
@@ -105,7 +107,8 @@ export class WorkerSupervisor {
 
   #spawn(worker: WorkerProcess, args: readonly string[]): ChildProcess {
     const log = openSync(worker.logPath, "a", 0o600);
-    const child = spawn(process.execPath, [this.#options.program, worker.configPath, ...args], {
+    const [program = "", ...before] = [...worker.enter, process.execPath];
+    const child = spawn(program, [...before, this.#options.program, worker.configPath, ...args], {
       stdio: ["pipe", log, log],
       // A terminal's Ctrl-C reaches the whole foreground group; the order of stopping is this process's.
       detached: true,
