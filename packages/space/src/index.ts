@@ -3,8 +3,11 @@
 
 export { withControlApart } from "./drill/control-apart.ts";
 export { type CutOptions, type CutReport, drillCut } from "./drill/cut.ts";
+export { withSystem } from "./drill/drill-system.ts";
 export { drillLease, type LeaseDrillOptions, type LeaseDrillReport } from "./drill/lease.ts";
 export { drillMoves, type MovesOptions, type MovesReport } from "./drill/moves.ts";
 export { drillOutage, type OutageOptions, type OutageReport } from "./drill/outage.ts";
+export { partitionInOwnNetwork } from "./drill/own-network.ts";
+export type { PartitionOptions, PartitionReport } from "./drill/partition.ts";
 export { drillTerminal, type TerminalOptions, type TerminalReport } from "./drill/terminal.ts";
 export { type EmbeddedOptions, type EmbeddedSystem, startEmbedded } from "./embedded/embedded-system.ts";

@@ -7,6 +7,7 @@ import { withSystem } from "../drill/drill-system.ts";
 import { drillLease } from "../drill/lease.ts";
 import { drillMoves } from "../drill/moves.ts";
 import { drillOutage } from "../drill/outage.ts";
+import { partitionInOwnNetwork } from "../drill/own-network.ts";
 import { drillTerminal } from "../drill/terminal.ts";
 import { UsageError } from "../failure.ts";
 import { requireHost } from "../host/host-fitness.ts";
@@ -67,6 +68,10 @@ const drills: Readonly<Record<string, Drill>> = {
       };
       return withControlApart(2, (stage) => drillOutage(stage, options));
     },
+  },
+  partition: {
+    numbers: { lease: 15, cut: 60 },
+    run: (number) => partitionInOwnNetwork({ leaseSeconds: number("lease"), cutSeconds: number("cut") }),
   },
   terminal: {
     numbers: { bytes: 10_000, pauses: 50 },

@@ -33,6 +33,8 @@ const text = `SPACE runs untrusted code for AI agents in isolated, stateful sand
       --callers N --cycles N --sandboxes N --pace-ms N --json
   ./space drill lease       stop a worker's daemon while its sandbox is recovered elsewhere; no two generations act at once
       --lease SECONDS --stop SECONDS --json
+  ./space drill partition   cut a worker off from everything while its sandboxes are recovered elsewhere or killed
+      --lease SECONDS --cut SECONDS --json
   ./space drill terminal    type into a terminal while its sandbox is paused and resumed; each byte once, in order
       --bytes N --pauses N --json
   ./space drill cut         how long the last of many streams outlives the epoch that it was opened under

@@ -6,17 +6,17 @@ import { FrameLink } from "@space/wire";
 import { UnsoundRun } from "../bench/unsound.ts";
 import type { EmbeddedSystem } from "../embedded/embedded-system.ts";
 import { systemClock } from "../host/system-clock.ts";
-import { type Asked, presentAgainAndAgain } from "./old-caller.ts";
+import { type Asked, presentFor } from "./old-caller.ts";
 import { Owner } from "./owner.ts";
 import { type Beats, Recorder } from "./recorder.ts";
 import {
-  beatAgain,
   entryNow,
   followBeats,
   type RanAgain,
   type Received,
   recoverableSandbox,
   recovered,
+  startBeats,
 } from "./recovery-scene.ts";
 
 export interface LeaseDrillOptions {
@@ -49,6 +49,7 @@ export interface LeaseDrillReport {
 }
 
 const actsLeast = 10;
+const beforeMs = 2000;
 const afterMs = 10_000;
 
 /**
@@ -64,12 +65,12 @@ export async function drillLease(
   if (oldWorker === undefined || pid === undefined || system.workerIds.length < 2)
     throw new UnsoundRun("the drill needs two workers");
   const sandbox = await recoverableSandbox(system, oldWorker);
-  using recorder = new Recorder(data);
-  const received = await followBeats(system, sandbox);
+  using recorder = new Recorder(data, "beat");
+  const received = await followBeats(system, sandbox, "beat");
   const entry = await entryNow(system, sandbox);
   // Open from now on: a daemon that stands still takes no new ones.
   const link = new FrameLink(await system.dialWorker(oldWorker), { dialled: true });
-  const before = await presentAgainAndAgain({ link, entry, untilMs: systemClock.monotonicMs() + 2000 });
+  const before = await presentFor(beforeMs, { link, entry });
   if (before.admitted === 0) throw new UnsoundRun("the capability is not admitted to begin with");
   const stoppedMs = systemClock.wallMs();
   process.kill(pid, "SIGSTOP");
@@ -77,12 +78,12 @@ export async function drillLease(
   let again: RanAgain;
   try {
     lostMs = await recovered(system, sandbox);
-    again = await beatAgain(system, sandbox);
+    again = await startBeats(system, sandbox, "beat");
     await pause(Math.max(0, stopSeconds * 1000 - (systemClock.wallMs() - stoppedMs)));
   } finally {
     process.kill(pid, "SIGCONT");
   }
-  const asked = await presentAgainAndAgain({ link, entry, untilMs: systemClock.monotonicMs() + afterMs });
+  const asked = await presentFor(afterMs, { link, entry });
   link.destroy(undefined);
   const beats = recorder.beats();
   await new Owner(system).kill(sandbox);

@@ -9,42 +9,51 @@ import { systemClock } from "../host/system-clock.ts";
 import { systemRandom } from "../host/system-random.ts";
 
 /** What became of requests with one capability. */
-export interface Asked {
-  readonly requests: number;
-  readonly admitted: number;
+export interface Tally {
+  requests: number;
+  admitted: number;
   /** When the last admitted one was asked, by the host's wall clock. 0: none was. */
-  readonly lastAdmittedMs: number;
+  lastAdmittedMs: number;
 }
+
+export type Asked = Readonly<Tally>;
 
 const everyMs = 10;
 
-/** Presents one capability to its worker over and over, as a gateway would that knows no better. */
-export async function presentAgainAndAgain(presenting: {
-  readonly link: FrameLink;
-  readonly entry: RouteEntry;
-  /** Until then, by the monotonic clock. */
-  readonly untilMs: number;
-}): Promise<Asked> {
-  const { link, entry, untilMs } = presenting;
+/** Presents one capability to its worker over and over, as a gateway would that knows no better, and counts as it goes. */
+export async function presentAgainAndAgain(
+  presenting: { readonly link: FrameLink; readonly entry: RouteEntry; readonly goesOn: () => boolean },
+  tally: Tally,
+): Promise<Asked> {
+  const { link, entry, goesOn } = presenting;
   const presented = {
     sandbox: entry.route.identity.sandboxId,
     capability: entry.capability,
     target: { purpose: "control" },
-    path: "/files?path=/home/user/beat",
+    path: "/files?path=/etc/hostname",
   } as const;
-  let [requests, admitted, lastAdmittedMs] = [0, 0, 0];
-  while (systemClock.monotonicMs() < untilMs) {
+  while (goesOn()) {
     const askedMs = systemClock.wallMs();
-    requests += 1;
+    tally.requests += 1;
     const verdict = await presentOver(link, presented, systemRandom).then(
       (answer) => answer.verdict,
       () => "broken",
     );
     if (verdict === "match") {
-      admitted += 1;
-      lastAdmittedMs = askedMs;
+      tally.admitted += 1;
+      tally.lastAdmittedMs = askedMs;
     }
     await pause(everyMs);
   }
-  return { requests, admitted, lastAdmittedMs };
+  return tally;
+}
+
+/** The same for so long. */
+export function presentFor(
+  ms: number,
+  presented: { readonly link: FrameLink; readonly entry: RouteEntry },
+): Promise<Asked> {
+  const untilMs = systemClock.monotonicMs() + ms;
+  const goesOn = (): boolean => systemClock.monotonicMs() < untilMs;
+  return presentAgainAndAgain({ ...presented, goesOn }, { requests: 0, admitted: 0, lastAdmittedMs: 0 });
 }

@@ -7,19 +7,24 @@ import { join } from "node:path";
 /** When each generation's program beat, by the host's wall clock, in the order in which the generations appeared. */
 export type Beats = readonly (readonly number[])[];
 
-/** A program that acts ten times a second: it writes down, and says, when. */
-export const heartbeat = "while :; do date +%s%3N; sleep 0.1; done | tee -a /home/user/beat";
+/** A program that acts ten times a second: it writes down, in this file of its user's, and says, when. */
+export function heartbeat(file: string): string {
+  return `while :; do date +%s%3N; sleep 0.1; done | tee -a /home/user/${file}`;
+}
 
 const lookEveryMs = 50;
 
 /** Sees from outside when guests act: reads what their programs write, in their layers on the host, while they are there. */
 export class Recorder implements Disposable {
   readonly #data: string;
+  readonly #file: string;
   readonly #texts = new Map<string, string>();
   readonly #timer: NodeJS.Timeout;
 
-  constructor(data: string) {
+  /** Of what is written into the file of this name, in the system that keeps its data there. */
+  constructor(data: string, file: string) {
     this.#data = data;
+    this.#file = file;
     this.#timer = setInterval(() => this.#look(), lookEveryMs);
   }
 
@@ -34,7 +39,8 @@ export class Recorder implements Disposable {
 
   /** A layer that is gone keeps what was seen of it. */
   #look(): void {
-    for (const path of globSync(join(this.#data, "**/activations/*/upper/home/user/beat"))) {
+    const pattern = join(this.#data, "**/activations/*/upper/home/user", this.#file);
+    for (const path of globSync(pattern)) {
       try {
         this.#texts.set(path, readFileSync(path, "utf8"));
       } catch {

@@ -15,7 +15,7 @@ import { heartbeat } from "./recorder.ts";
 /** When a caller got how much of what a program says. */
 export type Received = readonly { readonly atMs: number; readonly bytes: number }[];
 
-/** How callers were answered while they tried to run something in a recovered sandbox, and when it ran. */
+/** How a caller was answered while it tried to run something, and when it ran. */
 export interface RanAgain {
   readonly answers: Readonly<Record<string, number>>;
   readonly afterMs: number;
@@ -37,12 +37,16 @@ export async function recoverableSandbox(
 }
 
 /** Starts the program that beats, and notes what E2B's own client is given of what it says. */
-export async function followBeats(system: EmbeddedSystem, { sandboxId }: SandboxAddress): Promise<Received> {
+export async function followBeats(
+  system: EmbeddedSystem,
+  { sandboxId }: SandboxAddress,
+  file: string,
+): Promise<Received> {
   const { apiUrl, domain } = system;
   const client = { apiUrl, sandboxUrl: apiUrl, apiKey: system.apiKey.reveal(), domain };
   const sandbox = await Sandbox.connect(sandboxId, client);
   const received: { atMs: number; bytes: number }[] = [];
-  const handle = await sandbox.commands.run(heartbeat, {
+  const handle = await sandbox.commands.run(heartbeat(file), {
     background: true,
     timeoutMs: 0,
     onStdout: (text) => void received.push({ atMs: systemClock.wallMs(), bytes: text.length }),
@@ -80,23 +84,27 @@ export async function recovered(system: EmbeddedSystem, sandbox: SandboxAddress)
   throw new UnsoundRun("the sandbox was not recovered");
 }
 
-/** Runs the program that beats in the recovered sandbox, trying again as it is told to. Any other answer is an {@link UnsoundRun}. */
-export async function beatAgain(system: EmbeddedSystem, sandbox: SandboxAddress): Promise<RanAgain> {
+/** Leaves the program that beats running, trying again as it is told to. Any other answer is an {@link UnsoundRun}. */
+export async function startBeats(
+  system: EmbeddedSystem,
+  sandbox: SandboxAddress,
+  file: string,
+): Promise<RanAgain> {
   const startedMs = systemClock.monotonicMs();
   const caller = new Caller(system.apiUrl);
   const answers: Record<string, number> = {};
   try {
     while (systemClock.monotonicMs() < startedMs + recoverLimitMs) {
       const outcome = runOutcome(
-        await caller.start(sandbox, "/bin/sh", ["-c", `(${heartbeat}) >/dev/null 2>&1 & printf begun`]),
+        await caller.start(sandbox, "/bin/sh", ["-c", `(${heartbeat(file)}) >/dev/null 2>&1 & printf begun`]),
       );
-      if (outcome.kind === "error") throw new UnsoundRun(`the recovered sandbox answers: ${outcome.what}`);
+      if (outcome.kind === "error") throw new UnsoundRun(`the sandbox answers: ${outcome.what}`);
       const what = outcome.kind === "served" ? "served" : outcome.what;
       answers[what] = (answers[what] ?? 0) + 1;
       if (outcome.kind === "served") return { answers, afterMs: systemClock.monotonicMs() - startedMs };
       await pause(lookEveryMs);
     }
-    throw new UnsoundRun("nothing ran in the recovered sandbox");
+    throw new UnsoundRun("nothing ran in the sandbox");
   } finally {
     caller.close();
   }

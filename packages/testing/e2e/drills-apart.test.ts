@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+// The drills of `./space drill` in which a worker cannot hear that its sandbox runs elsewhere, shorter. The shortest lease
+// is 15 s, so they take most of a minute; beside each other.
+
+import assert from "node:assert/strict";
+import { after, describe, test } from "node:test";
+import { drillLease, partitionInOwnNetwork, withSystem } from "@space/space";
+import { hostResources, leftBehind } from "../src/host-resources.ts";
+
+const skip = process.getuid?.() === 0 ? false : "sandboxes need root";
+const resourcesBefore = hostResources();
+const leaseSeconds = 15;
+
+after(() => {
+  if (skip === false) assert.deepEqual(leftBehind(resourcesBefore, hostResources()), {});
+});
+
+describe("while a worker cannot hear of it", { concurrency: true }, () => {
+  test("R-15, R-16: a worker that is stopped, and goes on, never acts beside the generation that was recovered elsewhere", {
+    skip,
+  }, async () => {
+    const limits = { leaseMs: leaseSeconds * 1000 };
+    const report = await withSystem(2, (system, data) => drillLease(system, { data, stopSeconds: 25 }), {
+      limits,
+    });
+    assert.deepEqual(
+      [report.oldAdmitted, report.lateStreamBytes, report.r15WindowMs, report.ok],
+      [0, 0, 0, true],
+      JSON.stringify(report),
+    );
+    assert.ok(report.lastOldActMs < report.firstNewActMs, JSON.stringify(report));
+  });
+
+  test("R-15, R-16: a worker whose links are down fences itself before its sandbox acts elsewhere, and within a lease of a kill", {
+    skip,
+  }, async () => {
+    const report = await partitionInOwnNetwork({ leaseSeconds, cutSeconds: 25 });
+    assert.deepEqual([report.lateStreamBytes, report.ok], [0, true], JSON.stringify(report));
+    assert.ok(report.lastOldActMs < report.firstNewActMs, JSON.stringify(report));
+    assert.ok(report.r15WindowMs > 0 && report.r15WindowMs <= report.r15LimitMs, JSON.stringify(report));
+  });
+});
