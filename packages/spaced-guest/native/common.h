@@ -96,8 +96,8 @@ bool parse_claim(struct claim *c, struct cursor *p, char **spare, char **socket_
 // ---- the guest's side (guest.c, process.c, files.c)
 
 enum {
-  FR_HELLO = 1, FR_HELLO_OK = 2, FR_REKEY = 3, FR_OK = 16, FR_ERROR = 17, FR_DATA = 18, FR_END = 19,
-  FR_STAT = 32, FR_LIST, FR_READ, FR_WRITE, FR_MKDIR, FR_RENAME, FR_REMOVE, FR_SYNC, FR_STATFS, FR_SPAWN, FR_DIAL, FR_KILLALL, FR_ATTACH, FR_WATCH,
+  FR_HELLO = 1, FR_HELLO_OK = 2, FR_REKEY = 3, FR_OK = 16, FR_ERROR = 17, FR_DATA = 18, FR_END = 19, FR_CONTENT = 20,
+  FR_STAT = 32, FR_LIST, FR_READ, FR_WRITE, FR_MKDIR, FR_RENAME, FR_REMOVE, FR_SYNC, FR_STATFS, FR_SPAWN, FR_DIAL, FR_KILLALL, FR_ATTACH, FR_WATCH, FR_FETCH,
   FR_STARTED = 48, FR_STDOUT, FR_STDERR, FR_PTY, FR_EXITED, FR_STDIN_TAKEN, FR_EVENT, FR_OVERFLOW,
   FR_STDIN = 64, FR_STDIN_EOF, FR_SIGNAL, FR_RESIZE,
 };
@@ -118,6 +118,8 @@ bool conn_error(struct conn *c, int error, const char *step);
 bool conn_was_rekeyed(const struct conn *c);
 // A process owns it from now on: a rekey only half-closes it, so that nothing on its way to the host is lost.
 void conn_own(struct conn *c);
+// Its process has ended: it serves requests again. False: not this one, its identity has ended.
+bool conn_disown(struct conn *c);
 // After a rekey: drops what still comes until the host has closed its end, within a limit.
 void conn_drain(struct conn *c);
 // Give away and take over a connection's descriptor: a rekey in another thread shuts down only what is held.
@@ -126,12 +128,14 @@ void conn_hold(struct conn *c, int fd, uint64_t epoch);
 
 // One file operation; false when the connection must be closed.
 bool files_serve(struct conn *c, uint8_t type, struct cursor *payload);
+// FETCH: adds its answer to c->out, to be sent with those of other requests at hand.
+bool files_fetch(struct conn *c, struct cursor *payload);
 // Appends an entry (PROTOCOL.md "Entry") for `path`, shown as `shown`. False with errno when there is nothing there.
 bool files_put_entry(struct out *o, const char *path, const char *shown);
 // WATCH: serves it until the host has gone; false.
 bool watch_serve(struct conn *c, struct cursor *payload);
 
-// SPAWN: false when the connection is used up (closed, or owned by the process).
+// SPAWN: false when the connection is used up. It serves the process to its end.
 bool process_spawn(struct conn *c, struct cursor *payload);
 // ATTACH: as process_spawn.
 bool process_attach(struct conn *c, struct cursor *payload);

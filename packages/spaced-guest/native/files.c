@@ -244,6 +244,55 @@ static bool read_file(struct conn *c, struct cursor *payload) {
   return open_still;
 }
 
+// Appends CONTENT of a file that has no more than `limit` bytes. 0, or errno; EFBIG also for what is no plain file.
+static int put_small_content(struct out *o, int fd, size_t limit) {
+  struct stat s;
+  if (fstat(fd, &s) < 0) return errno;
+  if (S_ISDIR(s.st_mode)) return EISDIR;
+  if (!S_ISREG(s.st_mode) || (uint64_t)s.st_size > limit) return EFBIG;
+  out_begin(o, FR_CONTENT);
+  put_u64(o, (uint64_t)s.st_size);
+  put_u64(o, (uint64_t)s.st_mtim.tv_sec);
+  put_u32(o, (uint32_t)s.st_mtim.tv_nsec);
+  size_t known = (size_t)s.st_size, total = 0;
+  for (;;) {
+    // One byte more than there should be: getting all of them but that one is the end. A size of 0 says nothing (/proc).
+    size_t wanted = known > total ? known + 1 - total : limit + 1 - total;
+    uint8_t *room = out_room(o, wanted);
+    if (room == NULL) return 0;  // the connection fails
+    ssize_t n = pread(fd, room, wanted, (off_t)total);
+    int error = n < 0 ? errno : 0;
+    o->len -= wanted - (n > 0 ? (size_t)n : 0);
+    if (error == EINTR) continue;
+    if (error != 0) return error;
+    total += (size_t)n;
+    if (total > limit) return EFBIG;
+    if (n == 0 || (known > 0 && total == known)) break;
+  }
+  out_end(o);
+  return 0;
+}
+
+bool files_fetch(struct conn *c, struct cursor *payload) {
+  const char *path = take_string(payload);
+  uint32_t limit = take_u32(payload);
+  if (payload->bad) return false;
+  size_t before = c->out.len;
+  const char *step = "open";
+  int error = 0, fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  if (fd < 0) error = errno;
+  else {
+    step = "read";
+    error = put_small_content(&c->out, fd, limit < DATA_CHUNK ? limit : DATA_CHUNK);
+    close(fd);
+  }
+  if (error != 0 && !c->out.failed) {
+    c->out.len = before;
+    out_error(&c->out, error, step);
+  }
+  return !c->out.failed;
+}
+
 static int open_for_writing(const char *path, mode_t mode, bool append, bool *created) {
   int flags = O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | (append ? O_APPEND : O_TRUNC);
   *created = true;

@@ -34,6 +34,7 @@ bool conn_frame(struct conn *c, uint8_t *type, struct cursor *payload) {
   for (;;) {
     int found = in_frame(&c->in, type, payload);
     if (found != 0) return found > 0;
+    if (c->out.len > 0 && !conn_answer(c)) return false;  // of requests that were sent ahead
     if (in_receive(&c->in, c->fd, 0) <= 0) return false;
   }
 }
@@ -57,6 +58,14 @@ void conn_own(struct conn *c) {
   pthread_mutex_lock(&lock);
   c->owned = true;
   pthread_mutex_unlock(&lock);
+}
+
+bool conn_disown(struct conn *c) {
+  pthread_mutex_lock(&lock);
+  bool current = c->epoch == epoch;
+  if (current) c->owned = false;
+  pthread_mutex_unlock(&lock);
+  return current;
 }
 
 // Were the descriptor closed with bytes unread, or refused it more of them, the host's end would break before the host
@@ -148,7 +157,14 @@ static void serve(struct conn *c) {
   struct cursor payload;
   bool open = say_hello(c);
   while (open && conn_frame(c, &type, &payload)) {
+    // Answers gather while requests that were sent ahead are at hand; nothing but FETCH adds to them.
+    if (c->out.len > 0 && (type != FR_FETCH || c->out.len > DATA_CHUNK) && !conn_answer(c)) return;
     switch (type) {
+      case FR_FETCH: open = files_fetch(c, &payload); break;
+      case FR_STDIN:  // what is for a process that has ended meanwhile
+      case FR_STDIN_EOF:
+      case FR_SIGNAL:
+      case FR_RESIZE: break;
       case FR_REKEY: open = rekey(c, &payload); break;
       case FR_KILLALL: open = kill_all(c, &payload); break;
       case FR_SPAWN: open = process_spawn(c, &payload); break;

@@ -296,7 +296,7 @@ static void await_close(struct conn *c) {
   while (recv(c->fd, ignored, sizeof ignored, 0) > 0) continue;
 }
 
-void process_serve(struct process *p, struct conn *c) {
+bool process_serve(struct process *p, struct conn *c) {
   struct pollfd w[W_COUNT];
   bool alive = true;
   conn_own(c);
@@ -335,7 +335,9 @@ void process_serve(struct process *p, struct conn *c) {
       alive = true;
     }
   }
-  if (alive && c->fd >= 0) await_close(c);
+  bool goes_on = alive && c->fd >= 0 && conn_disown(c);
+  if (alive && c->fd >= 0 && !goes_on) await_close(c);
   process_kill_group(p);
   if (!p->reaped) signal_process(p, SIGKILL);
+  return goes_on;
 }

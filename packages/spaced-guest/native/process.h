@@ -36,8 +36,8 @@ struct process {
 
 void process_free(struct process *p);
 void process_put_started(struct process *p);
-// Serves the process until it has exited and all is sent, or its connection ended.
-void process_serve(struct process *p, struct conn *c);
+// Serves the process until it has exited and all is sent, or its connection ended. Whether the connection goes on.
+bool process_serve(struct process *p, struct conn *c);
 
 // ---- processes.c
 

@@ -234,7 +234,7 @@ bool process_spawn(struct conn *conn, struct cursor *payload) {
     return conn_error(conn, error, child.step);
   }
   process_put_started(p);
-  process_serve(p, conn);
+  bool goes_on = process_serve(p, conn);
   process_free(p);
-  return false;
+  return goes_on;
 }

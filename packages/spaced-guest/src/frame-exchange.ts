@@ -36,6 +36,10 @@ export class FrameExchange implements ProcessLink {
     return this.#fault === null && this.#sink === null && !this.#takenOver;
   }
 
+  get ended(): boolean {
+    return this.#fault !== null;
+  }
+
   /** Begins a request; to be followed by `answer` or `stream` before anything else. Throws when one is running: a bug. */
   send(request: Buffer): void {
     if (this.#sink !== null || this.#takenOver)
@@ -86,6 +90,13 @@ export class FrameExchange implements ProcessLink {
   takeOver(sink: FrameSink): void {
     this.#takenOver = true;
     this.#sink = sink;
+  }
+
+  /** Whoever had taken it over has had its last frame: requests may be sent again. */
+  handBack(): void {
+    this.#takenOver = false;
+    this.#sink = null;
+    this.socket.resume();
   }
 
   /** Gives the socket away as a raw pipe, paused. Bytes that came after the last frame are its first. */

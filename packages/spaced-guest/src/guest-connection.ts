@@ -4,6 +4,7 @@
 import { randomBytes, timingSafeEqual } from "node:crypto";
 import { connect as connectSocket, type Socket } from "node:net";
 import { constants } from "node:os";
+import { FetchLane } from "./fetch-lane.ts";
 import { FrameExchange } from "./frame-exchange.ts";
 import { encodeFrame, maxFrameBytes, PayloadReader, ProtocolError } from "./frames.ts";
 import { GuestConnectionError, GuestError } from "./guest-error.ts";
@@ -46,7 +47,8 @@ const helloDeadlineMs = 10_000;
 
 /**
  * One verified connection to a guest's pid 1. File and query operations follow each other on it, one at a time: starting
- * a second one before the first has settled is a bug and throws. `spawn` and `dial` take the connection over.
+ * a second one before the first has settled is a bug and throws. `spawn` has the connection until the process has exited,
+ * `fetches` until it is released, `dial` and `watch` for good.
  * Operations reject with `GuestError` (refused; the connection stays usable) or `GuestConnectionError` (discard it).
  */
 export class GuestConnection {
@@ -92,6 +94,11 @@ export class GuestConnection {
   /** True while another operation may be started. */
   get usable(): boolean {
     return this.#frames.usable;
+  }
+
+  /** Whether it has ended, for any reason. */
+  get ended(): boolean {
+    return this.#frames.ended;
   }
 
   /** Called once when the connection ends for any reason. */
@@ -152,6 +159,13 @@ export class GuestConnection {
       },
     });
     return chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks, total);
+  }
+
+  /** Takes the connection over for any number of small files at once. */
+  fetches(): FetchLane {
+    const lane = new FetchLane(this.#frames);
+    this.#frames.takeOver(lane);
+    return lane;
   }
 
   /** Writes a file whose content is at hand: one write for small ones. */
@@ -247,8 +261,8 @@ export class GuestConnection {
   }
 
   /**
-   * Starts a process; takes the connection over when it succeeds. Rejects with `GuestError` when the process could not
-   * be started (the connection stays usable). The process dies with the connection.
+   * Starts a process, which has the connection until it exits. Rejects with `GuestError` when the process could not be
+   * started (the connection stays usable). The process dies with the connection.
    */
   spawn(request: wire.SpawnRequest, handlers: ProcessHandlers): Promise<GuestProcess> {
     let frame: Buffer;

@@ -86,17 +86,7 @@ export class GuestPool {
   give(connection: GuestConnection): void {
     if (this.#disowned.delete(connection)) connection.destroy();
     if (!this.#lent.delete(connection)) return;
-    if (this.#closed || !connection.usable) {
-      connection.destroy();
-      this.#serveWaiting();
-      return;
-    }
-    const waiter = this.#waiting.shift();
-    if (waiter !== undefined) {
-      this.#lent.add(connection);
-      waiter.resolve(connection);
-    } else if (this.#idle.length < this.#keptConnections) this.#idle.push(connection);
-    else connection.destroy();
+    this.#keep(connection);
   }
 
   /**
@@ -110,8 +100,9 @@ export class GuestPool {
   }
 
   /**
-   * A connection that leaves the pool for good, for `spawn` or `dial`: it no longer counts, and a new one is opened in
-   * the background, a little later: whoever detached it goes first. The caller bounds how many it holds and destroys it.
+   * A connection that leaves the pool, for `spawn` or `dial`: it no longer counts, and a new one is opened in the
+   * background, a little later: whoever detached it goes first. The caller bounds how many it holds, and destroys it or
+   * gives it back with `readmit`.
    */
   async detach(): Promise<GuestConnection> {
     for (let ready = this.#idle.pop(); ready !== undefined; ready = this.#idle.pop()) {
@@ -123,6 +114,12 @@ export class GuestPool {
     const connection = await this.#open();
     this.#refillLater();
     return connection;
+  }
+
+  /** Takes a detached connection back, if it can be used again; else it is closed. */
+  readmit(connection: GuestConnection): void {
+    if (this.#lent.size + this.#opening < this.#maxConnections) this.#keep(connection);
+    else connection.destroy();
   }
 
   /** Closes what is kept beyond the idle set: nothing has been asked of the guest for a while. */
@@ -139,6 +136,20 @@ export class GuestPool {
     this.#lent.clear();
     this.#disowned.clear();
     for (const waiter of this.#waiting.splice(0)) waiter.reject(new GuestConnectionError("closed"));
+  }
+
+  #keep(connection: GuestConnection): void {
+    if (this.#closed || !connection.usable) {
+      connection.destroy();
+      this.#serveWaiting();
+      return;
+    }
+    const waiter = this.#waiting.shift();
+    if (waiter !== undefined) {
+      this.#lent.add(connection);
+      waiter.resolve(connection);
+    } else if (this.#idle.length < this.#keptConnections) this.#idle.push(connection);
+    else connection.destroy();
   }
 
   async #openOne(): Promise<GuestConnection> {

@@ -24,6 +24,7 @@ class RecordingLink implements ProcessLink {
   pause(): void {}
   resume(): void {}
   destroy(): void {}
+  handBack(): void {}
 }
 
 function start() {

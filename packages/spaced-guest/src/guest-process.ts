@@ -24,6 +24,8 @@ export interface ProcessLink {
   pause(): void;
   resume(): void;
   destroy(): void;
+  /** The process has ended: the connection is free for other requests. */
+  handBack(): void;
 }
 
 /** Where a process's events go. All are called synchronously, in order; exactly one of `onExit` and `onLost` ends it. */
@@ -39,7 +41,7 @@ export interface ProcessHandlers {
 }
 
 /**
- * A process running in the guest. It owns its connection: `kill` by closing it, or let it exit. Output arrives through
+ * A process running in the guest. It owns its connection, which is usable again when it has exited: `kill` by closing it, or let it exit. Output arrives through
  * the handlers; `pause` makes the guest stop reading the process's pipes once the buffers between are full.
  */
 export class GuestProcess implements FrameSink {
@@ -127,16 +129,16 @@ export class GuestProcess implements FrameSink {
   }
 
   pause(): void {
-    this.#connection.pause();
+    if (!this.#ended) this.#connection.pause();
   }
 
   resume(): void {
-    this.#connection.resume();
+    if (!this.#ended) this.#connection.resume();
   }
 
   /** Closes the connection; the guest kills the process group. `onLost` is called unless it had ended. */
   destroy(): void {
-    this.#connection.destroy();
+    if (!this.#ended) this.#connection.destroy();
   }
 
   onFrame(type: number, payload: Buffer): void {
@@ -211,7 +213,7 @@ export class GuestProcess implements FrameSink {
     this.#ended = true;
     this.#queue = [];
     this.#unacknowledged = [];
-    this.#connection.destroy();
+    this.#connection.handBack();
   }
 }
 

@@ -13,6 +13,7 @@ export const GuestFrame = {
   error: 17,
   data: 18,
   end: 19,
+  content: 20,
   stat: 32,
   list: 33,
   read: 34,
@@ -27,6 +28,7 @@ export const GuestFrame = {
   killAll: 43,
   attach: 44,
   watch: 45,
+  fetch: 46,
   started: 48,
   stdout: 49,
   stderr: 50,
@@ -49,6 +51,18 @@ export const stdinWindowBytes: number = 256 * 1024;
 
 /** Payload size used when a file's content is sent in DATA frames. */
 export const dataChunkBytes: number = 64 * 1024;
+
+/** Most bytes of a file that FETCH answers with. */
+export const fetchLimitBytes: number = 60 * 1024;
+
+/** A small file as one answer has it. */
+export interface FetchedFile {
+  /** Milliseconds since 1970, fractional. */
+  readonly modifiedAtMs: number;
+  /** The size that the file had when it was opened; 0 says nothing (/proc). */
+  readonly sizeBytes: number;
+  readonly content: Buffer;
+}
 
 export type EntryType = "file" | "directory" | "other";
 
@@ -217,6 +231,23 @@ export const toTheEnd = 0xffff_ffff_ffff_ffffn;
 
 export function encodeRead(path: string, offset: bigint, length: bigint): Buffer {
   return new FrameBuilder().begin(GuestFrame.read).string(path).u64(offset).u64(length).end().finish();
+}
+
+export function encodeFetch(into: FrameBuilder, path: string): void {
+  into.begin(GuestFrame.fetch).string(path).u32(fetchLimitBytes).end();
+}
+
+const contentHeadBytes = 20;
+
+/** Of a CONTENT frame. Throws `ProtocolError`. */
+export function decodeContent(payload: Buffer): FetchedFile {
+  if (payload.length < contentHeadBytes) throw new ProtocolError("payload too short");
+  const seconds = payload.readUInt32LE(8) + payload.readInt32LE(12) * 2 ** 32;
+  return {
+    sizeBytes: payload.readUInt32LE(0) + payload.readUInt32LE(4) * 2 ** 32,
+    modifiedAtMs: seconds * 1000 + payload.readUInt32LE(16) / 1e6,
+    content: payload.subarray(contentHeadBytes),
+  };
 }
 
 export function encodeWrite(path: string, options: WriteOptions, initialBytes = 256): FrameBuilder {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
+export type { Fetch, FetchLane } from "./fetch-lane.ts";
 export {
   encodeFrame,
   FrameBuilder,
@@ -23,6 +24,8 @@ export {
   dataChunkBytes,
   type EntryType,
   encodeStarted,
+  type FetchedFile,
+  fetchLimitBytes,
   type GuestEntry,
   GuestFrame,
   type ProcessExit,
@@ -50,3 +53,4 @@ export {
 } from "./launch-protocol.ts";
 export { nativeLauncherPath, portableLauncherPath } from "./native-launcher.ts";
 export { portableDifferences } from "./portable/differences.ts";
+export { SmallFiles } from "./small-files.ts";

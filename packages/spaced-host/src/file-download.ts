@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-import type { GuestConnection, GuestEntry, ReadHandlers } from "@space/spaced-guest";
+import {
+  type FetchedFile,
+  type GuestConnection,
+  type GuestEntry,
+  GuestError,
+  type ReadHandlers,
+} from "@space/spaced-guest";
 import {
   type AcceptedEncodings,
   acceptedEncodings,
@@ -28,6 +34,10 @@ export async function downloadFile(context: OperationContext): Promise<void> {
   if (!encodings.gzip && !encodings.identity) {
     throw new EnvdError("invalid_argument", "no acceptable encoding", { status: 406 });
   }
+  if (encodings.identity && !needsStat(context)) {
+    const file = await onPath(path, fetchSmall(context, path));
+    if (file !== undefined) return sendSmall(context, path, file);
+  }
   const { pool } = context.activation;
   await onPath(
     path,
@@ -36,6 +46,33 @@ export async function downloadFile(context: OperationContext): Promise<void> {
       if (part !== undefined) await send(context, guest, path, part, encodings);
     }),
   );
+}
+
+/** The file, if it is a small one. */
+function fetchSmall({ activation }: OperationContext, path: string): Promise<FetchedFile | undefined> {
+  return new Promise((resolve, reject) => {
+    activation.files.fetch({
+      path,
+      done: resolve,
+      failed(error) {
+        if (error instanceof GuestError && error.code === "EFBIG") resolve(undefined);
+        else reject(error);
+      },
+    });
+  });
+}
+
+/** While the way to the caller is full, the answers of other small files wait too, in the guest's hands. */
+function sendSmall({ activation, exchange }: OperationContext, path: string, file: FetchedFile): void {
+  const { content } = file;
+  const headers = [...fileHeaders(file, path), "content-length", content.length.toString()];
+  if (content.length === 0) return exchange.answer(200, headers);
+  exchange.begin({ status: 200, headers });
+  if (exchange.write(content)) return exchange.end();
+  const { files } = activation;
+  files.pause();
+  exchange.listenForDrain(() => exchange.end());
+  exchange.onOver(() => files.resume());
 }
 
 /** What of the file is to be sent; `total` is its size where a range was asked for. */
@@ -190,7 +227,9 @@ class FileTransfer implements ReadHandlers {
   }
 }
 
-function fileHeaders(entry: GuestEntry, path: string): string[] {
+type Modified = Pick<GuestEntry, "modifiedAtMs">;
+
+function fileHeaders(entry: Modified, path: string): string[] {
   return [
     "content-type",
     contentType(path),
@@ -214,7 +253,7 @@ function rangeHeaders({ offset, length = 0, total = 0 }: Part): string[] {
   ];
 }
 
-function lastModified({ modifiedAtMs }: GuestEntry): string {
+function lastModified({ modifiedAtMs }: Modified): string {
   const date = new Date(modifiedAtMs);
   return Number.isNaN(date.getTime()) ? new Date(0).toUTCString() : date.toUTCString();
 }

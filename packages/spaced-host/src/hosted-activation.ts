@@ -2,7 +2,7 @@
 // Copyright 2026 The SPACE authors
 
 import type { ActivationId, Clock, Random, SandboxId, Secret } from "@space/model";
-import { type GuestCredentials, GuestPool } from "@space/spaced-guest";
+import { type GuestCredentials, GuestPool, SmallFiles } from "@space/spaced-guest";
 import { ContinuedStreams } from "./continued-streams.ts";
 import { EnvdError } from "./envd-error.ts";
 import type { Exchange } from "./exchange.ts";
@@ -66,6 +66,7 @@ export class HostedActivation {
   readonly #idleWaiters: (() => void)[] = [];
   #endpoint: GuestEndpoint;
   #pool: GuestPool;
+  #files: SmallFiles;
   #dials = 0;
   #cancelTrim: (() => void) | undefined;
 
@@ -74,6 +75,7 @@ export class HostedActivation {
     this.ports = ports;
     this.#endpoint = endpoint;
     this.#pool = newPool(endpoint, ports.clock);
+    this.#files = new SmallFiles(this.#pool, ports.clock);
     this.users = new GuestUsers(this.#pool, ports.clock);
     this.processes = new ProcessTable(ports.clock, () => this.users.forget());
     this.#time = new RunningTime(ports.clock);
@@ -93,6 +95,10 @@ export class HostedActivation {
 
   get pool(): GuestPool {
     return this.#pool;
+  }
+
+  get files(): SmallFiles {
+    return this.#files;
   }
 
   /** makes every check on a new connection, before anything is served and again when a daemon re-adopts it. */
@@ -158,9 +164,11 @@ export class HostedActivation {
     const detached = running.map((process) => process.expectRekey());
     this.watches.expectRekey();
     await renameGuest(this.#endpoint, next);
+    this.#files.close();
     this.#pool.close();
     this.#endpoint = next;
     this.#pool = newPool(next, this.ports.clock);
+    this.#files = new SmallFiles(this.#pool, this.ports.clock);
     this.users.replacePool(this.#pool);
     await withinLimit(this.ports.clock, detachLimitMs, Promise.all(detached));
     await Promise.all([this.watches.renew(this.#pool), ...running.map((process) => this.#reattach(process))]);
@@ -173,6 +181,7 @@ export class HostedActivation {
     this.#resetAll("released");
     this.processes.clear();
     this.watches.clear();
+    this.#files.close();
     this.#pool.close();
     this.#cancelTrim?.();
   }
@@ -180,7 +189,9 @@ export class HostedActivation {
   #trimWhenQuiet(): void {
     this.#cancelTrim ??= this.ports.clock.after(quietMs, () => {
       this.#cancelTrim = undefined;
-      if (this.#exchanges.size === 0) this.#pool.trim();
+      if (this.#exchanges.size > 0) return;
+      this.#files.trim();
+      this.#pool.trim();
     });
   }
 
@@ -188,8 +199,10 @@ export class HostedActivation {
     const { detached } = process;
     if (detached === undefined) return process.abandon(); // it has ended, or its old connection never did
     try {
-      const connection = await this.#pool.detach();
+      const pool = this.#pool;
+      const connection = await pool.detach();
       process.started(await connection.attach(detached));
+      process.onceOver(() => pool.readmit(connection));
     } catch {
       process.abandon(); // the guest does not have it any more: for its callers it is lost
     }

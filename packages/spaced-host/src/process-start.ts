@@ -109,7 +109,8 @@ async function run(
   const { config, user, spawn, description } = await prepare(request, context);
   const hosted = activation.processes.reserve(description);
   try {
-    const connection = await activation.pool.detach();
+    const { pool } = activation;
+    const connection = await pool.detach();
     try {
       if (context.gone) throw new CallerGone();
       const process = await connection.spawn(spawn, hosted.handlers);
@@ -117,10 +118,11 @@ async function run(
       // Before the process's own limit, so that its reader is told of the limit and not of its consequence.
       const reader = context.gone ? undefined : subscriber(stream, context);
       limitLifetime(hosted, context);
+      hosted.onceOver(() => pool.readmit(connection));
       hosted.started(process, reader);
       return hosted;
     } catch (error) {
-      connection.destroy();
+      pool.readmit(connection);
       throw error;
     }
   } catch (error) {

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { it } from "node:test";
-import { GuestError } from "@space/spaced-guest";
+import { type FetchedFile, fetchLimitBytes, GuestError } from "@space/spaced-guest";
 import type { TestGuest } from "../src/guest-host.ts";
 
 const owner = { uid: 1000, gid: 1000 };
@@ -104,6 +104,46 @@ export function fileCases(guest: () => TestGuest): void {
       assert.equal((await connection.readFile("/tmp/fifo", 10)).length, 0);
       await assert.rejects(connection.writeFile("/tmp/fifo", owner, Buffer.from("x")), guestError("ENXIO"));
       assert.match((await connection.readFile("/proc/version", 10_000)).toString(), /Linux/);
+    });
+  });
+
+  it("answers requests for small files that were sent ahead in their order, each by itself", async () => {
+    await guest().shell("mkfifo -m 666 /tmp/pipe; ln -s /tmp/fetched-3 /tmp/fetched-link");
+    const sizes = [0, 1, 3_000, fetchLimitBytes, fetchLimitBytes + 1];
+    const contents = sizes.map((size) => randomBytes(size));
+    await guest().using(async (connection) => {
+      for (const [index, content] of contents.entries())
+        await connection.writeFile(`/tmp/fetched-${index}`, owner, content);
+      const { modifiedAtMs } = await connection.stat("/tmp/fetched-2");
+      const lane = connection.fetches();
+      const fetch = (path: string) =>
+        new Promise<FetchedFile>((done, failed) => lane.add({ path, done, failed }));
+      const paths = [0, 1, 2, 3].map((index) => `/tmp/fetched-${index}`);
+      const asked = [
+        ...paths,
+        "/tmp/fetched-link",
+        "/proc/version",
+        "/missing",
+        "/tmp",
+        "/tmp/pipe",
+        "/dev/zero",
+      ];
+      const rounds = Array.from({ length: 30 }, () => [...asked, "/tmp/fetched-4"]).flat();
+      const answers = await Promise.allSettled(rounds.map(fetch));
+      for (const [index, answer] of answers.entries()) {
+        const path = rounds[index] ?? "";
+        const content = path === "/tmp/fetched-link" ? contents[3] : contents[Number(path.at(-1))];
+        if (answer.status === "rejected") {
+          const code = { "/missing": "ENOENT", "/tmp": "EISDIR" }[path] ?? "EFBIG";
+          assert.ok(guestError(code)(answer.reason), `${path}: ${answer.reason}`);
+          assert.ok(!paths.includes(path) && path !== "/proc/version", path);
+        } else if (path === "/proc/version") assert.match(answer.value.content.toString(), /Linux/);
+        else assert.ok(content?.equals(answer.value.content) === true, path);
+        if (path === "/tmp/fetched-2" && answer.status === "fulfilled")
+          assert.deepEqual([answer.value.sizeBytes, answer.value.modifiedAtMs], [3_000, modifiedAtMs]);
+      }
+      lane.release();
+      assert.equal((await connection.stat("/tmp")).type, "directory");
     });
   });
 

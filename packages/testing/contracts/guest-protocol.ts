@@ -11,6 +11,7 @@ import {
   GuestConnectionError,
   GuestError,
   maxFrameBytes,
+  type ProcessExit,
 } from "@space/spaced-guest";
 import type { LauncherKind } from "@space/substrate-namespace";
 import {
@@ -127,6 +128,29 @@ function processCases(guest: () => TestGuest, oomScore: number): void {
       `Groups: 27 100 \nCapPrm: ${none}\nCapEff: ${none}\nCapAmb: ${none}\nNoNewPrivs: 1\nSeccomp: 2\n`,
     );
     assert.match(await guest().shell(status, asRoot), /CapEff: 00000000000005fb\n/);
+  });
+
+  it("takes the next request on the connection of a process that has ended, and drops what came too late for it", async () => {
+    await guest().using(async (connection) => {
+      for (const code of [3, 4]) {
+        const { promise: exit, resolve: onExit, reject: onLost } = Promise.withResolvers<ProcessExit>();
+        const argv = ["sh", "-c", `read line; exit ${code}`];
+        const process = await connection.spawn({ ...asUser, argv, stdin: true }, { onExit, onLost });
+        assert.equal(connection.usable, false);
+        process.writeStdin(Buffer.from("go\nmore that is read by nobody\n"));
+        assert.deepEqual(await exit, { kind: "exited", code });
+        const late = [
+          encodeFrame(66, Buffer.from([9, 0, 0, 0])),
+          encodeFrame(64, Buffer.from("x")),
+          encodeFrame(65),
+        ];
+        connection.socket.write(Buffer.concat(late));
+        assert.equal(connection.usable, true);
+        assert.equal((await connection.stat("/tmp")).type, "directory");
+        process.destroy(); // it has ended: the connection is not its own any more
+        assert.equal(connection.usable, true);
+      }
+    });
   });
 
   it("reports signals as such", async () => {

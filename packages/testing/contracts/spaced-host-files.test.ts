@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { it } from "node:test";
 import { gunzipSync, gzipSync } from "node:zlib";
+import { GuestFrame } from "@space/spaced-guest";
 import { HostRig, type RigAnswer } from "../src/host-rig.ts";
 import { settle } from "../src/virtual-clock.ts";
 
@@ -49,7 +50,7 @@ it("sends a small file in one answer, in one round trip once the users are known
   assert.equal(answer.header("content-disposition"), "inline; filename=hello.txt");
   assert.equal(answer.header("vary"), "Accept-Encoding");
   assert.equal(answer.header("last-modified"), "Fri, 02 Jan 2026 03:04:05 GMT");
-  assert.deepEqual(rig.guest.requests, [34]);
+  assert.deepEqual(rig.guest.requests, [GuestFrame.fetch]);
   rig.close();
 });
 

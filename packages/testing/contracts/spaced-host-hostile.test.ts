@@ -2,6 +2,7 @@
 // Copyright 2026 The SPACE authors
 
 import assert from "node:assert/strict";
+import { constants } from "node:os";
 import { it } from "node:test";
 import { encodeFrame, encodeStarted, FrameBuilder, GuestFrame } from "@space/spaced-guest";
 import { HostRig } from "../src/host-rig.ts";
@@ -40,6 +41,25 @@ for (const [what, type, lie] of lies) {
   });
 }
 
+const emptyContent = encodeFrame(GuestFrame.content, Buffer.alloc(20));
+for (const [what, lie] of [
+  ["a content without its head", encodeFrame(GuestFrame.content, Buffer.alloc(19))],
+  ["an answer to another request", encodeFrame(GuestFrame.ok)],
+  ["a second answer", Buffer.concat([emptyContent, emptyContent, emptyContent])],
+] as const) {
+  it(`${what} ends the downloads of that connection and nothing else`, async () => {
+    const rig = await HostRig.adopted();
+    rig.guest.files.write("/small", "fine");
+    await rig.call("GET", "/files?path=/small"); // the users are known
+    rig.guest.lies.set(GuestFrame.fetch, lie);
+    const answers = await Promise.all([1, 2].map(() => rig.call("GET", "/files?path=/small")));
+    for (const { status, text } of answers) assert.ok(status === 502 || text === "", `${status} ${text}`);
+    rig.guest.lies.clear();
+    assert.equal((await rig.call("GET", "/files?path=/small")).text, "fine");
+    rig.close();
+  });
+}
+
 it("a guest that sends more or less than it announced breaks its own download", async () => {
   const rig = await HostRig.adopted();
   const announced = entry(new FrameBuilder().begin(GuestFrame.ok)).end();
@@ -52,6 +72,8 @@ it("a guest that sends more or less than it announced breaks its own download", 
     return rig.call("GET", "/files?path=/x&username=user");
   };
   await rig.call("GET", "/files?path=/x"); // the users are known
+  const tooLarge = new FrameBuilder().begin(GuestFrame.error).u32(constants.errno.EFBIG).string("read");
+  rig.guest.lies.set(GuestFrame.fetch, tooLarge.end().finish());
   assert.deepEqual([(await send("1234567")).text, (await send("123")).text], ["123", "123"]);
   const short = await send("1");
   assert.deepEqual([short.ended, short.reset], [false, "file shrank"]);

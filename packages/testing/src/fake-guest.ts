@@ -173,7 +173,9 @@ export class FakeConnection {
 
   async #receive(type: number, payload: Buffer): Promise<void> {
     const reader = new PayloadReader(payload);
+    if (this.#process?.exited === true) this.#process = undefined;
     if (this.#process !== undefined) return this.#process.receive(type, reader);
+    if (this.#trusted && isForProcess(type)) return; // it has ended meanwhile
     if (this.#writing !== undefined && (type === GuestFrame.data || type === GuestFrame.end)) {
       return type === GuestFrame.data ? this.#write(payload) : this.#written();
     }
@@ -208,6 +210,8 @@ export class FakeConnection {
         return this.#list(reader.string(), reader.u32());
       case GuestFrame.read:
         return this.#read(reader.string(), Number(reader.u64()), Number(reader.u64()));
+      case GuestFrame.fetch:
+        return this.#fetch(reader.string(), reader.u32());
       case GuestFrame.write:
         return this.#beginWrite(reader);
       case GuestFrame.mkdir: {
@@ -315,6 +319,17 @@ export class FakeConnection {
     this.#stream.write(encodeFrame(GuestFrame.end));
   }
 
+  #fetch(path: string, limit: number): void {
+    const { files } = this.#guest;
+    const content = files.read(path);
+    if (content.length > limit) throw new FakeErrno("EFBIG", "read");
+    const { modifiedAtMs } = files.find(path);
+    const seconds = Math.floor(modifiedAtMs / 1000);
+    const frame = new FrameBuilder().begin(GuestFrame.content).u64(BigInt(content.length));
+    frame.i64(BigInt(seconds)).u32(Math.round((modifiedAtMs - seconds * 1000) * 1e6));
+    this.#stream.write(frame.raw(content).end().finish());
+  }
+
   #drained(): Promise<void> {
     return new Promise((resolve) => {
       const done = (): void => {
@@ -374,3 +389,7 @@ function errorFrame({ errno, step }: FakeErrno): Buffer {
 
 /** For tests that send errors of their own. */
 export const fakeErrnos = constants.errno;
+
+function isForProcess(type: number): boolean {
+  return type >= GuestFrame.stdin && type <= GuestFrame.resize;
+}

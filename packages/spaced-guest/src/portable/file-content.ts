@@ -3,9 +3,9 @@
 
 import { constants } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
-import { encodeFrame, type PayloadReader } from "../frames.ts";
+import { encodeFrame, FrameBuilder, type PayloadReader } from "../frames.ts";
 import { GuestError } from "../guest-error.ts";
-import { GuestFrame, toTheEnd } from "../guest-protocol.ts";
+import { fetchLimitBytes, GuestFrame, toTheEnd } from "../guest-protocol.ts";
 import { okEntry } from "./entries.ts";
 import { makeParents } from "./folders.ts";
 import { awaiting, errnoOf } from "./libc.ts";
@@ -17,6 +17,8 @@ const errnoAgain = 11;
 const errnoExists = 17;
 const errnoFolder = 21;
 const errnoInvalid = 22;
+const errnoTooLarge = 27;
+const nanosecondsOfOne = 1_000_000_000n;
 const { O_APPEND, O_CREAT, O_EXCL, O_NOCTTY, O_NONBLOCK, O_RDONLY, O_TRUNC, O_WRONLY } = constants;
 const quietly = O_NONBLOCK | O_NOCTTY;
 
@@ -35,6 +37,36 @@ export async function answerRead(connection: PeerConnection, payload: PayloadRea
     position: status.isFile() ? offset : undefined,
     length,
   });
+}
+
+/** FETCH: a small plain file, whole, in one frame. */
+export async function answerFetch(connection: PeerConnection, payload: PayloadReader): Promise<void> {
+  const path = takePath(payload);
+  const limit = Math.min(payload.u32(), fetchLimitBytes);
+  await using file = await awaiting("open", open(path, O_RDONLY | quietly));
+  const status = await awaiting("read", file.stat({ bigint: true }));
+  if (status.isDirectory()) throw new GuestError(errnoFolder, "read");
+  if (!status.isFile() || status.size > BigInt(limit)) throw new GuestError(errnoTooLarge, "read");
+  const content = await smallContent(file, limit);
+  const seconds = status.mtimeNs / nanosecondsOfOne; // none is before 1970 here, so no rounding towards zero
+  const frame = new FrameBuilder(64 + content.length).begin(GuestFrame.content).u64(status.size);
+  frame
+    .i64(seconds)
+    .u32(Number(status.mtimeNs - seconds * nanosecondsOfOne))
+    .raw(content);
+  await connection.send(frame.end().finish());
+}
+
+async function smallContent(file: FileHandle, limit: number): Promise<Buffer> {
+  const pieces: Buffer[] = [];
+  let total = 0;
+  for (;;) {
+    const { bytesRead, buffer } = await awaiting("read", readChunk(file, limit + 1 - total, BigInt(total)));
+    if (bytesRead === 0) return Buffer.concat(pieces, total);
+    pieces.push(buffer.subarray(0, bytesRead));
+    total += bytesRead;
+    if (total > limit) throw new GuestError(errnoTooLarge, "read");
+  }
 }
 
 interface Content {

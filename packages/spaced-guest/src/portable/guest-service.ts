@@ -6,7 +6,7 @@ import type { Socket } from "node:net";
 import { encodeFrame, FrameBuilder, PayloadReader, ProtocolError } from "../frames.ts";
 import { GuestError } from "../guest-error.ts";
 import { GuestFrame, helloMac, nonceBytes, rekeyMac, secretBytes } from "../guest-protocol.ts";
-import { answerRead, answerWrite } from "./file-content.ts";
+import { answerFetch, answerRead, answerWrite } from "./file-content.ts";
 import { answerList, answerMakeFolder } from "./folders.ts";
 import { during, errnoOf } from "./libc.ts";
 import { answerRemove, answerRename, answerStat, answerStatfs, answerSync } from "./path-operations.ts";
@@ -22,6 +22,14 @@ const errnoNotImplemented = 38;
 const errnoAccess = 13;
 const errnoInvalid = 22;
 
+/** What is for a process may come when that has ended: it is dropped. */
+const forProcesses: readonly number[] = [
+  GuestFrame.stdin,
+  GuestFrame.stdinEof,
+  GuestFrame.signal,
+  GuestFrame.resize,
+];
+
 type Operation = (connection: PeerConnection, payload: PayloadReader) => Promise<void>;
 
 /** The guest's side of the guest protocol: PROTOCOL.md section 1. Everything in a frame is hostile. */
@@ -35,6 +43,7 @@ export class GuestService {
     [GuestFrame.stat, answerStat],
     [GuestFrame.list, answerList],
     [GuestFrame.read, answerRead],
+    [GuestFrame.fetch, answerFetch],
     [GuestFrame.write, answerWrite],
     [GuestFrame.mkdir, answerMakeFolder],
     [GuestFrame.rename, answerRename],
@@ -47,6 +56,7 @@ export class GuestService {
     [GuestFrame.watch, () => Promise.reject(new GuestError(errnoNotImplemented, "watch"))],
     [GuestFrame.killAll, (connection, payload) => this.#killAll(connection, payload)],
     [GuestFrame.rekey, (connection, payload) => this.#rekey(connection, payload)],
+    ...forProcesses.map((type): [number, Operation] => [type, () => Promise.resolve()]),
   ]);
 
   constructor(activationId: string, secret: Buffer) {
@@ -136,7 +146,7 @@ export class GuestService {
   }
 
   async #own(connection: PeerConnection, session: ProcessSession): Promise<void> {
-    await session.serve(connection, () => connection.epoch !== this.#epoch);
-    connection.leave();
+    const isRekeyed = (): boolean => connection.epoch !== this.#epoch;
+    if (!(await session.serve(connection, isRekeyed))) connection.leave();
   }
 }

@@ -45,9 +45,13 @@ export class PeerConnection {
     return this.#closed || this.#retired;
   }
 
-  /** The next frame; undefined when the connection has ended or the peer broke the protocol. */
-  async next(): Promise<Frame | undefined> {
+  /**
+   * The next frame; undefined when the connection has ended or the peer broke the protocol, or when `isOver`, which is
+   * asked again after `wake`.
+   */
+  async next(isOver: () => boolean = never): Promise<Frame | undefined> {
     for (;;) {
+      if (isOver()) return undefined;
       const frame = this.closed ? undefined : this.#frames.shift();
       if (frame !== undefined) {
         this.#waitingBytes -= frame.payload.length;
@@ -59,6 +63,10 @@ export class PeerConnection {
         this.#wake = resolve;
       });
     }
+  }
+
+  wake(): void {
+    this.#wake?.();
   }
 
   /** Sends and resolves when more may be sent (or the connection has ended). */
@@ -120,11 +128,6 @@ export class PeerConnection {
     if (!this.#retired) this.close();
   }
 
-  /** Ends the connection after everything sent. */
-  finish(): void {
-    this.socket.end(() => this.close());
-  }
-
   readonly #onData = (chunk: Buffer): void => {
     try {
       this.#parser.push(chunk);
@@ -136,6 +139,10 @@ export class PeerConnection {
     if (this.#waitingBytes > maxWaitingBytes) this.socket.pause();
     this.#wake?.();
   };
+}
+
+function never(): boolean {
+  return false;
 }
 
 /** A string as the kernel takes it: bytes without a zero. */

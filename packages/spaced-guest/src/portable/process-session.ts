@@ -67,8 +67,8 @@ export class ProcessSession {
     return this.#connection === undefined;
   }
 
-  /** Serves the process until it has exited and all is sent, or the connection ended. */
-  async serve(connection: PeerConnection, wasRekeyed: () => boolean): Promise<void> {
+  /** Serves the process until it has exited and all is sent, or the connection ended. Whether the connection goes on. */
+  async serve(connection: PeerConnection, wasRekeyed: () => boolean): Promise<boolean> {
     this.#connection = connection;
     this.#unacknowledged = 0; // what is still queued is no longer acknowledged to anyone
     const kept = this.#unsent;
@@ -80,13 +80,19 @@ export class ProcessSession {
     this.#resume();
     if (this.#exit !== undefined) this.#startLinger();
     this.#finishIfDone();
-    for (let frame = await connection.next(); frame !== undefined; frame = await connection.next()) {
+    const isOver = (): boolean => this.#exitSent;
+    for (
+      let frame = await connection.next(isOver);
+      frame !== undefined;
+      frame = await connection.next(isOver)
+    ) {
       if (!this.#take(frame, connection)) connection.close();
     }
     connection.socket.off("drain", this.#resume);
     if (wasRekeyed()) this.#detach();
     else if (this.#exitSent) this.#forget();
     else this.#abandon();
+    return !connection.closed;
   }
 
   // ---- from the host
@@ -211,7 +217,7 @@ export class ProcessSession {
     this.#exitSent = true;
     const exited = new FrameBuilder(16).begin(GuestFrame.exited).u8(bySignal ? 1 : 0);
     connection.socket.write(exited.u32(value).end().finish());
-    connection.finish();
+    connection.wake();
   }
 
   /** The process goes on, its pipes unread, until a connection of the new identity comes. */
