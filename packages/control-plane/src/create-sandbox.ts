@@ -12,6 +12,7 @@ import {
   newActivationId,
   newSandboxId,
   parseDigest,
+  placementOn,
   type SandboxId,
   SpaceError,
   unreachable,
@@ -88,11 +89,11 @@ function begin(parts: ControlParts, { caller, request, template, worker }: Begin
   });
 }
 
-function firstIdentity(parts: ControlParts, { workerId, substrate }: WorkerHandle): ExecutionIdentity {
+function firstIdentity(parts: ControlParts, worker: WorkerHandle): ExecutionIdentity {
   return {
     sandboxId: newSandboxId(parts.random),
     generation: firstGeneration,
-    placement: { workerId, substrate },
+    placement: placementOn(worker),
     activation: { id: newActivationId(parts.random), attempt: 1 },
   };
 }

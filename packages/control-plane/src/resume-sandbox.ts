@@ -8,6 +8,7 @@ import {
   type MemoryKept,
   newActivationId,
   nextGeneration,
+  placementOn,
   type SandboxRecord,
   SpaceError,
   unreachable,
@@ -90,7 +91,7 @@ function nextIdentity(
   return {
     sandboxId,
     generation: nextGeneration(generation),
-    placement: { workerId: worker.workerId, substrate: worker.substrate },
+    placement: placementOn(worker),
     activation: { id: newActivationId(parts.random), attempt: 1 },
   };
 }

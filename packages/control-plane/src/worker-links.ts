@@ -139,9 +139,9 @@ export class AcceptedWorker implements WorkerPresence {
     this.#refuseOlderStore(hello);
     await this.#succeed(hello);
     const believed = await this.#parts.sandboxes.onWorker(this.#workerId);
-    const { workerId, endpoint, capacity, substrate } = hello;
+    const { workerId, endpoint, capacity, substrate, podUid } = hello;
     const keys = this.#parts.feeds.keysOver(this.#workerId, commands.feed);
-    const handle = { workerId, endpoint, capacity, substrate, ...commands, keys };
+    const handle = { workerId, endpoint, capacity, substrate, podUid, ...commands, keys };
     this.#handle = handle;
     // The worker takes the welcome before any command: so the commands begin after it.
     setImmediate(() => void this.#join({ handle, hello, believed }));

@@ -81,9 +81,7 @@ export function freezeIdentity(identity: ExecutionIdentity): ExecutionIdentity {
   return Object.freeze({
     sandboxId: identity.sandboxId,
     generation: identity.generation,
-    placement: Object.freeze(
-      podUid === undefined ? { workerId, substrate } : { workerId, substrate, podUid },
-    ),
+    placement: Object.freeze(placementOn({ workerId, substrate, podUid })),
     activation: Object.freeze({ id: identity.activation.id, attempt: identity.activation.attempt }),
   });
 }
@@ -121,12 +119,29 @@ export function parseSubstrateName(value: unknown): SubstrateName {
 }
 
 function parsePlacement(value: Record<string, unknown>): Placement {
-  const { workerId, substrate, podUid } = value;
-  const base = { workerId: parseWorkerId(workerId), substrate: parseSubstrateName(substrate) };
-  if (podUid === undefined) return base;
-  if (typeof podUid !== "string" || !/^[0-9a-zA-Z-]{1,64}$/.test(podUid))
-    throw bad("podUid", "is not of its form");
-  return { ...base, podUid };
+  const { workerId, substrate } = value;
+  const podUid = parsePodUid(value["podUid"]);
+  return placementOn({
+    workerId: parseWorkerId(workerId),
+    substrate: parseSubstrateName(substrate),
+    podUid,
+  });
+}
+
+/** R-2. Throws `input/invalid`. */
+export function parsePodUid(value: unknown): string | undefined {
+  if (value === undefined) return undefined;
+  if (typeof value === "string" && /^[0-9a-zA-Z-]{1,64}$/.test(value)) return value;
+  throw bad("podUid", "is not of its form");
+}
+
+/** R-2: the placement of what is started on this worker now. */
+export function placementOn({
+  workerId,
+  substrate,
+  podUid,
+}: Omit<Placement, "podUid"> & { readonly podUid?: string | undefined }): Placement {
+  return podUid === undefined ? { workerId, substrate } : { workerId, substrate, podUid };
 }
 
 function parseAttempt(value: unknown): number {

@@ -41,7 +41,9 @@ export {
   members,
   type Placement,
   parseIdentity,
+  parsePodUid,
   parseSubstrateName,
+  placementOn,
   type SubstrateName,
   sameRoute,
 } from "./identity.ts";

@@ -49,6 +49,26 @@ describe("creating a sandbox", () => {
     assert.equal(workers[0].processes, 0);
   });
 
+  test("R-2: what starts in a pod names it, and names the next one after that was replaced", async (context) => {
+    const { rig, workers } = await ControlRig.open(context, { workers: 0 });
+    const [worker] = workers;
+    worker.podUid = "pod-1";
+    await rig.attach(worker);
+    const { sandboxId } = await rig.create();
+    const placement = async () => (await rig.record(sandboxId)).execution.identity.placement;
+    assert.equal((await placement()).podUid, "pod-1");
+    await rig.service.pause(rig.caller, sandboxId, false);
+    rig.detach(worker);
+    worker.podUid = "pod-2";
+    await rig.attach(worker);
+    await rig.connect(sandboxId);
+    assert.deepEqual(await placement(), {
+      workerId: worker.workerId,
+      substrate: "namespace",
+      podUid: "pod-2",
+    });
+  });
+
   test("without a worker, template or allowance nothing is left behind", async (context) => {
     const { rig, workers } = await ControlRig.open(context, {
       workers: 0,

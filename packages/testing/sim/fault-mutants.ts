@@ -33,6 +33,11 @@ export const faultMutants: readonly Mutant[] = [
     ],
   },
   {
+    name: "pod-ignored",
+    fault: "R-2: the comparator takes one pod of a worker for another",
+    edits: [{ file: "model/src/identity.ts", find: " && a.podUid === b.podUid", replace: "" }],
+  },
+  {
     name: "late-start-not-retired",
     fault: "statement 2: a start that failed, or came too late, is not ended at its worker",
     edits: [

@@ -80,6 +80,12 @@ export class Oracle {
   started(process: SimProcess, fromSnapshot: boolean): void {
     const sandbox = this.#sandbox(process.sandboxId);
     sandbox.processes.push(process);
+    const truth = this.#executions.get(process.activation);
+    if (truth?.podUid !== process.podUid)
+      this.violate(
+        "R-2: placement",
+        `${process.sandboxId}, placed in pod ${truth?.podUid}, was started in ${process.podUid}`,
+      );
     // What an order of long ago starts is nobody's newest: it must only not act (statement 2).
     if (fromSnapshot && sandbox.current === process.activation) {
       if (process.files !== sandbox.committed)

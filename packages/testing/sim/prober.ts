@@ -10,6 +10,7 @@ import {
   newActivationId,
   newAdmissionId,
   newTenantId,
+  type Placement,
   type SandboxId,
   type SandboxRecord,
 } from "@space/model";
@@ -129,7 +130,10 @@ export class Prober {
     const { placement, activation, generation } = identity;
     const kinds: readonly (() => Probe | undefined)[] = [
       () => as("a newer generation", own, { generation: (generation + 1n) as typeof generation }), // cast: one more
-      () => as("another pod", own, { placement: { ...placement, podUid: "pod-1" } }),
+      () =>
+        as("another pod", "R-2: placement", {
+          placement: { ...placement, podUid: this.#otherPod(placement) },
+        }),
       () => as("another substrate", own, { placement: { ...placement, substrate: "gvisor" } }),
       () => as("another activation", own, { activation: { ...activation, id: newActivationId(random) } }),
       () => as("another attempt", own, { activation: { ...activation, attempt: activation.attempt + 1 } }),
@@ -152,6 +156,11 @@ export class Prober {
       () => this.#byEndedKey(record, presenter),
     ];
     return random.pick(kinds)();
+  }
+
+  /** the one that was at this address before, or one that never was. */
+  #otherPod({ workerId }: Placement): string {
+    return this.#ports.workers.find((node) => node.workerId === workerId)?.earlierPod ?? "pod-0";
   }
 
   /** a capability that is good for one sandbox, presented for another. */

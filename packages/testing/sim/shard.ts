@@ -3,7 +3,7 @@
 
 import { Crashed } from "./event-loop.ts";
 import { addShard, emptyShard, type ShardReport } from "./shard-report.ts";
-import { stackOf, World, type WorldReport } from "./world.ts";
+import { numberOf, stackOf, World, type WorldReport } from "./world.ts";
 
 export interface ShardOptions {
   readonly seed: string;
@@ -41,7 +41,7 @@ export function runShard(options: ShardOptions, done: (report: ShardReport) => v
   let empty = 0;
   const next = (): void => {
     const name = options.world ?? `${options.seed}/${number}`;
-    const realKeys = Number(name.slice(name.lastIndexOf("/") + 1)) % realKeysEvery === 0;
+    const realKeys = numberOf(name) % realKeysEvery === 0;
     const result = runWorld(name, realKeys && !options.hunting, options);
     addShard(report, name, realKeys, result);
     number += options.of;

@@ -20,6 +20,8 @@ export interface SimProcess {
   /** Names it in the whole world. */
   readonly uid: number;
   readonly host: string;
+  /** R-2: the pod in which it runs. */
+  readonly podUid: string | undefined;
   readonly sandboxId: SandboxId;
   readonly startedAs: ActivationId;
   readonly evidence: EndpointEvidence;
@@ -71,8 +73,11 @@ export class SimMachine {
   readonly clock: BootClock;
   onExit: ((exit: ExecutionExit) => void) | undefined;
   trouble: MachineTrouble | undefined;
+  /** R-2: the pod that this host is now; undefined where there are none. */
+  podUid: string | undefined;
   readonly #chance: (probability: number) => boolean;
-  #boot = 1;
+  /** One more each time that the host has lost its power. */
+  boot = 1;
   /** R-16: on the host's boot-time clock; 0 until somebody has said one. */
   #deadlineMs = 0;
   #cancelFence: () => void = () => undefined;
@@ -114,10 +119,11 @@ export class SimMachine {
     const process: SimProcess = {
       uid,
       host: this.host,
+      podUid: this.podUid,
       sandboxId,
       startedAs: activationId,
       evidence: {
-        hostBootId: `${this.host} boot ${this.#boot}`,
+        hostBootId: `${this.host} boot ${this.boot}`,
         guest: {
           pid: 100 + uid,
           startTime: String(uid),
@@ -181,25 +187,26 @@ export class SimMachine {
     this.onExit = undefined;
     this.#cancelFence();
     this.#deadlineMs = 0;
-    this.#boot += 1;
+    this.boot += 1;
   }
 }
 
 /** One daemon's driver. What it was asked to do is done also when the daemon ends meanwhile; only the answer is not heard. */
 export class SimSubstrate implements Substrate {
-  readonly abilities: SubstrateAbilities = {
-    name: "namespace",
-    freeze: true,
-    memorySnapshots: false,
-    terminals: true,
-    launcher: "simulated",
-  };
+  readonly abilities: SubstrateAbilities;
   readonly #machine: SimMachine;
   readonly #owner: Incarnation;
 
   constructor(machine: SimMachine, owner: Incarnation) {
     this.#machine = machine;
     this.#owner = owner;
+    this.abilities = {
+      name: machine.podUid === undefined ? "namespace" : "kubernetes",
+      freeze: true,
+      memorySnapshots: false,
+      terminals: true,
+      launcher: "simulated",
+    };
     machine.onExit = undefined; // a daemon that is gone hears nothing
   }
 
@@ -276,8 +283,11 @@ export class SimSubstrate implements Substrate {
     const effectMs =
       manners.stepMs() + (fate === "late" && mayActLate.has(step) ? (trouble?.lateMs ?? 0) : 0);
     const answerMs = fate === "late" && !mayActLate.has(step) ? (trouble?.lateMs ?? 0) : 0;
+    const { boot } = this.#machine;
     return new Promise<T>((resolve, reject) => {
       loop.after(effectMs, undefined, () => {
+        // What is late is late in the daemon, and ends with it; of the rest the launcher has heard.
+        if (boot !== this.#machine.boot || (fate === "late" && !this.#owner.alive)) return;
         let answer: () => void;
         try {
           if (fate === "undone") throw new SpaceError("substrate/failed", { step });

@@ -21,7 +21,7 @@ async function simulate(
   return { code, text: Buffer.concat(output).toString("utf8") };
 }
 
-const notBuilt: readonly FaultKind[] = ["replica-hand-over", "pod-replacement"];
+const notBuilt: readonly FaultKind[] = ["replica-hand-over"];
 
 test("the seven statements hold in whole worlds whose faults have landed", { timeout: 600_000 }, async () => {
   const { code, text } = await simulate("--seed", "test", "--executions", "1500", "--shards", "2", "--json");

@@ -10,6 +10,7 @@ export type Statement =
   | "5: newest intact snapshot"
   | "6: a delete wins"
   | "7: acknowledged writes survive"
+  | "R-2: placement"
   | "R-7: presenter"
   | "R-9: time"
   | "R-10: keys"

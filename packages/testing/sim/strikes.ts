@@ -66,7 +66,7 @@ function crashWorker({ workers }: ChaosTargets, ports: WorldPorts): void {
   loop.after(forMs, undefined, () => worker.boot());
 }
 
-/** Sometimes two hosts lose their power, and come back with each other's address. */
+/** Sometimes two hosts lose their power, and come back with each other's address; a pod mostly comes back as another. */
 function powerOff({ workers }: ChaosTargets, ports: WorldPorts): void {
   const { random, loop, faults, trace } = ports;
   const forMs = downMs(ports);
@@ -74,6 +74,7 @@ function powerOff({ workers }: ChaosTargets, ports: WorldPorts): void {
   const other = random.pick(workers);
   trace(() => `power off ${worker.host}${other === worker ? "" : `, address with ${other.host}`}`);
   worker.powerOff();
+  if (worker.isPod && random.chance(0.7)) worker.replacePod();
   faults.landed("crash-worker-host");
   if (other !== worker && random.chance(0.5)) {
     other.powerOff();

@@ -19,6 +19,8 @@ export interface WorkerNodeOptions {
   readonly host: string;
   readonly workerId: WorkerId;
   readonly capacity: number;
+  /** Whether this worker is a pod (R-2). */
+  readonly isPod: boolean;
   readonly root: KeyObject;
   readonly controls: readonly ControlNode[];
   readonly objects: ObjectStore;
@@ -45,6 +47,9 @@ export class WorkerNode {
   #worker: Worker | undefined;
   /** Where its node-api listens now. */
   address: { readonly host: string; readonly port: number };
+  /** R-2: the pod that was here before. */
+  earlierPod: string | undefined;
+  #pods = 1;
   /** What becomes of the next write, once. */
   nextWrite: WriteFate = "made";
 
@@ -60,8 +65,22 @@ export class WorkerNode {
     const trouble = ports.random.child(`${host} driver`);
     const chance = (probability: number): boolean => trouble.chance(probability);
     this.machine = new SimMachine(host, { loop, watcher: oracle, manners, uids, clock, chance });
+    if (options.isPod) this.machine.podUid = `${host}-1`;
     this.#bridgeOwner = new Incarnation(`${host} bridge`);
     this.#bridge = this.#newBridge();
+  }
+
+  get isPod(): boolean {
+    return this.#options.isPod;
+  }
+
+  /** R-2: once its processes have ended: another pod, with this one's address and store. */
+  replacePod(): void {
+    const held = [...this.disk.contents.records.values()];
+    if (held.some(({ state }) => state === "installed")) this.#ports.faults.landed("pod-replacement");
+    this.#pods += 1;
+    this.earlierPod = this.machine.podUid;
+    this.machine.podUid = `${this.host}-${this.#pods}`;
   }
 
   get worker(): Worker | undefined {
@@ -155,6 +174,7 @@ export class WorkerNode {
   #create(owner: Incarnation): Promise<Worker> {
     const { loop, random, clockErrors, oracle, faults } = this.#ports;
     const { workerId, capacity, root, objects } = this.#options;
+    const { podUid } = this.machine;
     const records = new SimWorkerStore(this.disk, {
       owner,
       fateOf: () => this.#fate(),
@@ -167,7 +187,7 @@ export class WorkerNode {
       onRecord: (before, after) => oracle.receivers.recordChanged(this.host, before, after),
     });
     return createWorker(
-      { workerId, capacity, rootPublicKey: root },
+      { workerId, capacity, rootPublicKey: root, ...(podUid === undefined ? {} : { podUid }) },
       {
         records,
         substrate: new SimSubstrate(this.machine, owner),

@@ -83,6 +83,8 @@ export class FakeWorker implements WorkerControl, RecordReceiver, ReceiverFeed {
   /** Every command, in the order in which it began. */
   readonly calls: { readonly command: WorkerCommand; readonly sandboxId: SandboxId | undefined }[] = [];
   canFreeze = true;
+  /** the pod that it is, on Kubernetes. */
+  podUid: string | undefined;
   /** The highest position of its feed that it has applied. */
   feedPosition = 0;
   /** what it has asked for; a grant of another request is refused. */
@@ -199,6 +201,7 @@ export class FakeWorker implements WorkerControl, RecordReceiver, ReceiverFeed {
     return {
       workerId: this.workerId,
       substrate: "namespace",
+      podUid: this.podUid,
       capacity: this.capacity,
       freeSlots: this.capacity - this.processes,
       endpoint: { host: "127.0.0.1", port: 4000 },

@@ -195,10 +195,15 @@ test("a worker's hello, reports and requests for a lease arrive whole, and the a
     new HandClock(),
   );
   assert.deepEqual(await presence.hello(hello), { bundle: "newer" });
+  const inPod: WorkerHello = { ...hello, substrate: "kubernetes", podUid: "7c1f-1" };
+  assert.deepEqual(await presence.hello(inPod), { bundle: "newer" });
+  await assert.rejects(presence.hello({ ...hello, podUid: "a b" }), (error) =>
+    isSpaceError(error, "input/invalid"),
+  );
   await presence.report(report);
   const asking = { nonce: "n", records: digest };
   assert.deepEqual(await presence.renew(asking), { kind: "withheld", retryMs: 500 });
-  assert.deepEqual(seen, [hello, report, asking]);
+  assert.deepEqual(seen, [hello, inPod, report, asking]);
   await assert.rejects(
     presence.hello({ ...hello, freeSlots: 11 }),
     (error) => isSpaceError(error, "input/invalid") && error.details.field === "freeSlots",

@@ -9,6 +9,7 @@ import {
   members,
   parseDigest,
   parseIdentity,
+  parsePodUid,
   parseStoreSuccession,
   parseSubstrateName,
   parseWorkerId,
@@ -56,23 +57,27 @@ function helloToJson(hello: WorkerHello): unknown {
   return { ...hello, inventory: inventoryToJson(hello.inventory) };
 }
 
+const helloMembers = [
+  "workerId",
+  "substrate",
+  "capacity",
+  "freeSlots",
+  "endpoint",
+  "inventory",
+  "bundleVersion",
+  "feedPosition",
+  "store",
+] as const;
+
 function parseHello(value: unknown): WorkerHello {
-  const hello = members(value, "hello", [
-    "workerId",
-    "substrate",
-    "capacity",
-    "freeSlots",
-    "endpoint",
-    "inventory",
-    "bundleVersion",
-    "feedPosition",
-    "store",
-  ]);
+  const hello = members(value, "hello", helloMembers, ["podUid"]);
   const endpoint = members(hello["endpoint"], "endpoint", ["host", "port"]);
+  const podUid = parsePodUid(hello["podUid"]);
   const capacity = parseInteger(hello["capacity"], "capacity", 0, 1_000_000);
   return {
     workerId: parseWorkerId(hello["workerId"]),
     substrate: parseSubstrateName(hello["substrate"]),
+    ...(podUid === undefined ? {} : { podUid }),
     capacity,
     freeSlots: parseInteger(hello["freeSlots"], "freeSlots", 0, capacity),
     endpoint: {

@@ -39,6 +39,8 @@ export interface WorkerOptions {
   readonly workerId: WorkerId;
   /** Executions held at once, frozen ones included. */
   readonly capacity: number;
+  /** the pod that this process runs in, on Kubernetes. */
+  readonly podUid?: string;
   /** the pinned root that signs verification bundles. */
   readonly rootPublicKey: KeyObject;
   readonly limits?: Partial<WorkerLimits>;
@@ -116,6 +118,7 @@ function gatherParts(options: WorkerOptions, ports: WorkerPorts): WorkerParts {
     ...ports,
     workerId: options.workerId,
     substrateName: ports.substrate.abilities.name,
+    podUid: options.podUid,
     capacity: options.capacity,
     limits,
     counters,
@@ -213,10 +216,12 @@ class ComposedWorker implements Worker {
     this.#controlPlanes.add(link);
     try {
       if (this.#closed) throw new SpaceError("link/closed", {});
-      const { workerId, substrateName: substrate, capacity, executions, keys, records, random } = this.#parts;
+      const { workerId, substrateName: substrate, podUid, capacity } = this.#parts;
+      const { executions, keys, records, random } = this.#parts;
       await link.greet({
         workerId,
         substrate,
+        podUid,
         capacity,
         freeSlots: Math.max(0, capacity - executions.count),
         endpoint,

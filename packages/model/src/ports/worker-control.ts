@@ -79,6 +79,8 @@ export interface WorkerHandle {
   /** Most executions that it holds at once, frozen ones included. */
   readonly capacity: number;
   readonly substrate: SubstrateName;
+  /** the pod that this worker is, on Kubernetes. A pod that replaces it at its address is another. */
+  readonly podUid?: string | undefined;
 }
 
 /** The workers that are connected now. */
@@ -113,6 +115,8 @@ export interface KeyBundleReceiver {
 export interface WorkerHello {
   readonly workerId: WorkerId;
   readonly substrate: SubstrateName;
+  /** */
+  readonly podUid?: string | undefined;
   /** Most executions that it holds at once, frozen ones included. */
   readonly capacity: number;
   readonly freeSlots: number;

@@ -14,7 +14,7 @@ import {
   SpaceError,
   sameRoute,
 } from "@space/model";
-import { stopExecution, type WorkerParts } from "./parts.ts";
+import { isPlacedHere, stopExecution, type WorkerParts } from "./parts.ts";
 import { verifySource } from "./snapshot-source.ts";
 
 const secretBytes = 32;
@@ -42,8 +42,7 @@ function answer({ publicKey, memory }: ActivationRecord): ActivateAnswer {
 }
 
 function checkPlacement(parts: WorkerParts, { identity }: ActivateRequest): void {
-  const { workerId, substrate, podUid } = identity.placement;
-  if (workerId === parts.workerId && substrate === parts.substrateName && podUid === undefined) return;
+  if (isPlacedHere(parts, identity.placement)) return;
   throw new SpaceError("input/invalid", { field: "placement", problem: "is not this worker's" });
 }
 

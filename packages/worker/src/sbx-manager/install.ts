@@ -12,15 +12,13 @@ import {
   SpaceError,
   sameRoute,
 } from "@space/model";
-import { endEpoch, replaceRecord, stopExecution, type WorkerParts } from "./parts.ts";
+import { endEpoch, isPlacedHere, replaceRecord, stopExecution, type WorkerParts } from "./parts.ts";
 import { orderOf } from "./record-order.ts";
 
 /** Verified by this worker itself, whoever carried it. Throws `certificate/refused`. */
 export function readCertificate(parts: WorkerParts, token: string): ExecutionCertificate {
   const certificate = verifyCertificate(token, parts.keys.ring);
-  const { workerId, substrate, podUid } = certificate.identity.placement;
-  if (workerId !== parts.workerId || substrate !== parts.substrateName || podUid !== undefined)
-    throw refused("placed elsewhere");
+  if (!isPlacedHere(parts, certificate.identity.placement)) throw refused("placed elsewhere");
   return certificate;
 }
 

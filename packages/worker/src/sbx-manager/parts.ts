@@ -5,6 +5,7 @@ import type { TrustedKeys } from "@space/capability";
 import {
   type ActivationId,
   type ActivationRecord,
+  type Placement,
   type RuntimeRecord,
   type SandboxId,
   SpaceError,
@@ -27,6 +28,8 @@ import type { Reports } from "./reports.ts";
 export interface WorkerParts extends WorkerPorts {
   readonly workerId: WorkerId;
   readonly substrateName: SubstrateName;
+  /** R-2: the pod that this worker is, on Kubernetes. */
+  readonly podUid: string | undefined;
   readonly capacity: number;
   readonly limits: WorkerLimits;
   readonly counters: WorkerCounters;
@@ -50,6 +53,15 @@ export function endEpoch(
 ): number {
   replaceRecord(parts, record, { ...record, ...changes, epoch: record.epoch + 1n });
   return cutStreams(parts, record.identity.sandboxId, resetReason.epochEnded);
+}
+
+/** R-2: an address, or a store that was kept, does not make this worker the pod that something was placed in. */
+export function isPlacedHere(
+  { workerId, substrateName, podUid }: Pick<WorkerParts, "workerId" | "substrateName" | "podUid">,
+  placement: Placement,
+): boolean {
+  const isWorker = placement.workerId === workerId && placement.substrate === substrateName;
+  return isWorker && placement.podUid === podUid;
 }
 
 /** Durable before it returns. Throws `store/failed`. */
