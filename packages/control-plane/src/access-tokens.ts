@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-import { createHash, createHmac, timingSafeEqual } from "node:crypto";
+import { createHmac, createSecretKey, hash, type KeyObject, timingSafeEqual } from "node:crypto";
 import { type CallerCredential, type SandboxId, Secret } from "@space/model";
 
 type FileSignature = Extract<CallerCredential, { readonly kind: "file-signature" }>;
@@ -11,14 +11,14 @@ type FileSignature = Extract<CallerCredential, { readonly kind: "file-signature"
  * through every resume, and stored nowhere.
  */
 export class AccessTokens {
-  readonly #secret: Secret<Uint8Array>;
+  readonly #key: KeyObject;
 
   constructor(secret: Secret<Uint8Array>) {
-    this.#secret = secret;
+    this.#key = createSecretKey(secret.reveal());
   }
 
   of(sandboxId: SandboxId): Secret<string> {
-    return new Secret(createHmac("sha256", this.#secret.reveal()).update(sandboxId).digest("hex"));
+    return new Secret(createHmac("sha256", this.#key).update(sandboxId).digest("hex"));
   }
 
   matches(sandboxId: SandboxId, shown: Secret<string>): boolean {
@@ -38,11 +38,11 @@ export function fileSignature(
 ): string {
   const parts = [of.path, of.operation, of.username, token.reveal()];
   if (of.expiresAtSeconds !== undefined) parts.push(String(of.expiresAtSeconds));
-  const digest = createHash("sha256").update(parts.join(":")).digest("base64");
+  const digest = hash("sha256", parts.join(":"), "base64");
   return `v1_${digest.replaceAll("=", "")}`;
 }
 
 /** In constant time, also for texts of different length. */
 function sameText(a: string, b: string): boolean {
-  return timingSafeEqual(createHash("sha256").update(a).digest(), createHash("sha256").update(b).digest());
+  return timingSafeEqual(hash("sha256", a, "buffer"), hash("sha256", b, "buffer"));
 }

@@ -6,16 +6,19 @@ import { notFound } from "./failures.ts";
 import type { ControlParts } from "./parts.ts";
 import { type RunningTransition, within } from "./transitions.ts";
 
-/** How often the store is asked about a transition that another process drives. */
-const pollMs = 25;
+/** When the store is asked again about a transition that another process drives: first, and at the latest. */
+const firstPollMs = 25;
+const longestPollMs = 1000;
 
-/** Until when (monotonic) somebody waits for other transitions of a sandbox. */
+/** Since when and until when (monotonic) somebody waits for other transitions of a sandbox. */
 export interface Waiting {
+  readonly sinceMs: number;
   readonly untilMs: number;
 }
 
 export function startWaiting({ clock, limits }: Pick<ControlParts, "clock" | "limits">): Waiting {
-  return { untilMs: clock.monotonicMs() + limits.waitMs };
+  const sinceMs = clock.monotonicMs();
+  return { sinceMs, untilMs: sinceMs + limits.waitMs };
 }
 
 /** The caller's own sandbox, dead ones excluded. Throws `sandbox/not-found`, for another tenant's alike. */
@@ -37,13 +40,15 @@ export async function ownSandbox(
 export async function awaitTurn(
   { transitions, clock, limits }: ControlParts,
   sandboxId: SandboxId,
-  { untilMs }: Waiting,
+  { sinceMs, untilMs }: Waiting,
 ): Promise<{ readonly kind: RunningTransition["kind"]; readonly error?: unknown } | undefined> {
   const late = new SpaceError("deadline/passed", { what: "sandbox transition", limitMs: limits.waitMs });
-  const leftMs = untilMs - clock.monotonicMs();
+  const nowMs = clock.monotonicMs();
+  const leftMs = untilMs - nowMs;
   if (leftMs <= 0) throw late;
   const current = transitions.current(sandboxId);
   if (current === undefined) {
+    const pollMs = Math.min(longestPollMs, Math.max(firstPollMs, (nowMs - sinceMs) / 4)); // late by a fourth
     await new Promise<void>((resolve) => clock.after(Math.min(pollMs, leftMs), resolve));
     return undefined;
   }

@@ -9,43 +9,65 @@ const bigintName = "$bigint";
 
 /** JSON that keeps bigints: `{"$bigint":"12"}`. Any other member whose name begins with `$` arrives as it was. */
 export function encodeJson(value: unknown): string {
-  return JSON.stringify(value, (_name, member: unknown) => {
-    if (typeof member === "bigint") return new TaggedBigint(member);
-    return isEscapable(member) ? renamed(member, (name) => ownSign + name) : member;
-  });
+  return JSON.stringify(signed(value));
 }
 
 /** Reads {@link encodeJson}'s text. Throws `link/protocol` for a member that is not of its form, `SyntaxError` for what is not JSON. */
 export function decodeJson(text: string): unknown {
-  return JSON.parse(text, (_name, member: unknown) => {
-    if (!isEscapable(member)) return member;
-    if (Object.hasOwn(member, bigintName)) return readBigint(member);
-    return renamed(member, (name) => name.slice(1));
-  });
+  const value: unknown = JSON.parse(text);
+  const mayHoldSigns = text.includes('"$') || text.includes("\\u0024"); // the two ways to begin a name so
+  return mayHoldSigns ? restored(value) : value;
 }
 
-/** What a bigint becomes; its own members are not escaped. */
-class TaggedBigint {
-  readonly [bigintName]: string;
+type Members = Record<string, unknown>;
 
-  constructor(value: bigint) {
-    this[bigintName] = value.toString();
-  }
+/** The value as it travels: the same where there is nothing to change, else a copy. */
+function signed(value: unknown): unknown {
+  if (typeof value === "bigint") return { [bigintName]: value.toString() };
+  if (typeof value !== "object" || value === null) return value;
+  if ("toJSON" in value && typeof value.toJSON === "function") return signed(value.toJSON());
+  return Array.isArray(value) ? changed(value, signed) : signedMembers(value as Members); // cast: no array
 }
 
-type Members = Readonly<Record<string, unknown>>;
-
-/** Whether it is a plain object with a member whose name begins with `$`. */
-function isEscapable(value: unknown): value is Members {
-  if (typeof value !== "object" || value === null) return false;
-  if (Array.isArray(value) || value instanceof TaggedBigint) return false;
-  return Object.keys(value).some((name) => name.startsWith(ownSign));
-}
-
-function renamed(members: Members, rename: (name: string) => string): Members {
+function signedMembers(members: Members): Members {
+  const names = Object.keys(members);
+  if (!names.some((name) => name.startsWith(ownSign))) return changed(members, signed);
   return Object.fromEntries(
-    Object.entries(members).map(([name, value]) => [name.startsWith(ownSign) ? rename(name) : name, value]),
+    names.map((name) => [name.startsWith(ownSign) ? ownSign + name : name, signed(members[name])]),
   );
+}
+
+/** What travelled, as it was; in place. */
+function restored(value: unknown): unknown {
+  if (typeof value !== "object" || value === null) return value;
+  const members = value as Members; // cast: of an array, the indexes
+  let isSigned = false;
+  for (const name of Object.keys(members)) {
+    const member = members[name];
+    if (typeof member === "object") members[name] = restored(member);
+    isSigned ||= name.startsWith(ownSign);
+  }
+  if (!isSigned) return value;
+  if (Object.hasOwn(members, bigintName)) return readBigint(members);
+  return Object.fromEntries(
+    Object.entries(members).map(([name, member]) => [
+      name.startsWith(ownSign) ? name.slice(1) : name,
+      member,
+    ]),
+  );
+}
+
+/** The same value when `change` changes no member of it, else a copy with what became of them. */
+function changed<T extends object>(value: T, change: (member: unknown) => unknown): T {
+  const members = value as Members; // cast: of an array, the indexes
+  let copy: Members | undefined;
+  for (const name of Object.keys(members)) {
+    const member = change(members[name]);
+    if (member === members[name]) continue;
+    copy ??= (Array.isArray(value) ? [...value] : { ...members }) as Members; // cast: as above
+    copy[name] = member;
+  }
+  return (copy ?? value) as T; // cast: a copy of it
 }
 
 function readBigint(members: Members): bigint {
