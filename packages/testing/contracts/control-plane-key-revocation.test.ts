@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { claimedKeyId } from "@space/capability";
 import { isSpaceError, SpaceError } from "@space/model";
+import { faultLanded } from "../src/fault-landed.ts";
 import { FakeGateway, openKeyRig } from "../src/key-rig.ts";
 import { settle } from "../src/virtual-clock.ts";
 
@@ -151,6 +152,7 @@ describe("what old keys signed", () => {
     await rig.control.keys.rotate();
     await rig.control.keys.revoke(subject.kid(1));
     assert.deepEqual(subject.states(), ["removed", "revoked", "signing"]);
+    faultLanded("the keys that signed it do not count any more", subject.states().indexOf("signing"));
     const back = await rig.connect(sandboxId);
     assert.equal(back.generation, 2n);
     const { certificates } = await rig.sandboxes.chain(sandboxId);
@@ -169,6 +171,10 @@ describe("what old keys signed", () => {
       await rig.clock.advance(20 * minute);
     }
     assert.deepEqual(subject.states(), ["removed", "removed", "removed", "signing"]);
+    faultLanded(
+      "every key that it knew is gone",
+      workers[0].hello().bundleVersion === 1 ? subject.states().length : 0,
+    );
     await rig.attach(workers[0]);
     await rig.clock.advance(1_000);
     assert.equal(workers[0].processes, 0, "retired by a key that it had never heard of");

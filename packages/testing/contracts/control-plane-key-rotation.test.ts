@@ -6,6 +6,7 @@ import { describe, test } from "node:test";
 import { KeyRing } from "@space/capability";
 import { isSpaceError } from "@space/model";
 import { ControlRig } from "../src/control-rig.ts";
+import { faultLanded } from "../src/fault-landed.ts";
 import { openKeyRig } from "../src/key-rig.ts";
 import { settle } from "../src/virtual-clock.ts";
 
@@ -199,7 +200,9 @@ describe("rotation", () => {
   test("incident 15: a wall clock that steps forward ends no overlap early", async (context) => {
     const subject = await openKeyRig(context);
     await subject.rig.control.keys.rotate();
+    const before = subject.rig.clock.wallMs();
     subject.rig.clock.step(60 * minute);
+    faultLanded("the wall clock went ahead of the monotonic one", subject.rig.clock.wallMs() - before);
     await subject.rig.clock.advance(100_000);
     assert.deepEqual(subject.states().slice(0, 2), ["retiring", "signing"]);
   });

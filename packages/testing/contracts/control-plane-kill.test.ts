@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { type ErrorCode, isSpaceError, type SandboxId, SpaceError } from "@space/model";
 import { ControlRig } from "../src/control-rig.ts";
+import { faultLanded } from "../src/fault-landed.ts";
 import { settle } from "../src/virtual-clock.ts";
 
 const code =
@@ -95,6 +96,7 @@ describe("a delete always wins", () => {
       assert.ok(code("sandbox/not-found")(await connecting));
       await settle();
       assert.equal((await rig.record(sandboxId)).state, "killed");
+      faultLanded(`the resume went on to its ${command} after the kill`, workers[0].count(command) - 1);
       assert.equal(workers[0].processes, 0);
       assert.equal(workers[0].serving(sandboxId), undefined);
     });

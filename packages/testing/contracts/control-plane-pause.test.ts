@@ -7,6 +7,7 @@ import { KeyRing, verifyChain } from "@space/capability";
 import { type ErrorCode, isSpaceError, type SandboxId, SpaceError } from "@space/model";
 import { ControlRig } from "../src/control-rig.ts";
 import type { FakeWorker } from "../src/fake-worker.ts";
+import { faultLanded } from "../src/fault-landed.ts";
 import { settle } from "../src/virtual-clock.ts";
 
 const code =
@@ -221,6 +222,7 @@ describe("a pause that fails", () => {
       const { sandboxId } = await rig.create();
       workers[0].loseAnswer("snapshot", when);
       await assert.rejects(rig.service.pause(rig.caller, sandboxId, true), code(expected));
+      faultLanded("the worker was told, and its answer was lost", workers[0].count("snapshot"));
       const record = await rig.record(sandboxId);
       assert.equal(record.state, "running");
       assert.deepEqual(workers[0].serving(sandboxId), record.execution.identity);
@@ -302,8 +304,13 @@ describe("a pause that fails", () => {
     await rig.connect(sandboxId);
     await rig.service.pause(rig.caller, sandboxId, false);
     const { manifest } = rig.sandboxes;
-    rig.sandboxes.manifest = async () => old;
+    let given = 0;
+    rig.sandboxes.manifest = async () => {
+      given += 1;
+      return old;
+    };
     await assert.rejects(rig.connect(sandboxId), code("snapshot/refused"));
+    faultLanded("the older snapshot was read in the place of the newest", given);
     rig.sandboxes.manifest = manifest;
     assert.equal((await rig.record(sandboxId)).state, "paused");
   });

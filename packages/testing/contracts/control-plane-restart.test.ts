@@ -237,15 +237,6 @@ describe("a worker that says hello", () => {
     assert.equal((await rig.record(sandboxId)).state, "running");
   });
 
-  test("incident 1: the late end of an older link does not remove the newer one", async (context) => {
-    const { rig, workers } = await ControlRig.open(context, { workers: 0 });
-    const older = await rig.attach(workers[0]);
-    await rig.attach(workers[0]);
-    older.detach();
-    assert.equal(rig.control.workers().length, 1);
-    assert.equal((await rig.create()).state, "running");
-  });
-
   test("and then reports an end: lost, once, and only what is still at that identity", async (context) => {
     const { rig, workers } = await ControlRig.open(context, { workers: 0 });
     const { presence } = await rig.attach(workers[0]);

@@ -11,6 +11,7 @@ import {
   SpaceError,
 } from "@space/model";
 import { ControlRig } from "../src/control-rig.ts";
+import { faultLanded } from "../src/fault-landed.ts";
 import { settle } from "../src/virtual-clock.ts";
 
 const code =
@@ -45,7 +46,11 @@ describe("a store that fails", () => {
     const { rig } = await ControlRig.open(context, { workers: 1 });
     const { sandboxId, accessToken } = await rig.create();
     const { read } = rig.sandboxes;
-    rig.sandboxes.read = () => Promise.reject(failed());
+    let failures = 0;
+    rig.sandboxes.read = () => {
+      failures += 1;
+      return Promise.reject(failed());
+    };
     await assert.rejects(rig.service.get(rig.caller, sandboxId), code("store/failed"));
     await assert.rejects(rig.connect(sandboxId), code("store/failed"));
     await assert.rejects(rig.service.kill(rig.caller, sandboxId), code("store/failed"));
@@ -55,6 +60,7 @@ describe("a store that fails", () => {
       rig.control.routes.resolve({ sandboxId, credential, wanted, presenter: "p" }),
       code("store/failed"),
     );
+    faultLanded("each of the four asked a store that was down", failures - 3);
     rig.sandboxes.read = read;
     assert.equal((await rig.service.get(rig.caller, sandboxId)).state, "running");
   });

@@ -7,6 +7,7 @@ import { describe, test } from "node:test";
 import { isSpaceError } from "@space/model";
 import { FrameLink, workerPresenceClient } from "@space/wire";
 import { ControlRig } from "../src/control-rig.ts";
+import { faultLanded } from "../src/fault-landed.ts";
 import { endpoint, Fleet, turns } from "../src/fleet-rig.ts";
 import { settle } from "../src/virtual-clock.ts";
 import { WorkerRig } from "../src/worker-rig.ts";
@@ -63,6 +64,7 @@ describe("with real workers behind links", () => {
       isSpaceError(error, "worker/unreachable"),
     );
     assert.equal((await rig.service.get(rig.caller, sandboxId)).state, "running");
+    faultLanded("the daemon was gone", rig.audit.of("worker/disconnected").length);
     await fleet.boot(a);
     await fleet.dial(a);
     assert.equal((await rig.service.get(rig.caller, sandboxId)).state, "running");

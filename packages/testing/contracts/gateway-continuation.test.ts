@@ -8,6 +8,7 @@ import { describe, test } from "node:test";
 import { enveloped, FakeNamedStreams, messagesIn, positionOf } from "../src/fake-named-streams.ts";
 import { fakeIdentity, fakeSandboxId } from "../src/fake-route-source.ts";
 import type { FakeOperation } from "../src/fake-worker-link.ts";
+import { faultLanded } from "../src/fault-landed.ts";
 import { GatewayRig } from "../src/gateway-rig.ts";
 import { StreamCaller } from "../src/stream-caller.ts";
 
@@ -190,8 +191,10 @@ describe("R-22: a stream that cannot go on ends, typed and in time", () => {
     await using scene = await begun();
     scene.streams.send(scene.key, enveloped("one"));
     await scene.rig.settle();
+    const asked = scene.rig.routes.requests.length;
     pause(scene);
     await scene.rig.clock.advance(scene.rig.gateway.limits.heldStreamMs - 5000);
+    faultLanded("it was cut, and tried to go on", scene.rig.routes.requests.length - asked);
     assert.equal(scene.caller.end, "open");
     await scene.rig.clock.advance(6000);
     await scene.rig.settle();

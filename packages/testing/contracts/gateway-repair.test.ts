@@ -8,6 +8,7 @@ import { test } from "node:test";
 import { parseSandboxId } from "@space/model";
 import { fakeIdentity, fakeSandboxId, nextIdentity } from "../src/fake-route-source.ts";
 import type { FakeOperation } from "../src/fake-worker-link.ts";
+import { faultLanded } from "../src/fault-landed.ts";
 import { GatewayRig } from "../src/gateway-rig.ts";
 
 const generationOf = ({ head }: FakeOperation): string => head.capability.split(" ")[2] ?? "";
@@ -30,7 +31,7 @@ function move(rig: GatewayRig): bigint {
   return next.generation;
 }
 
-test("R-23: one look-up serves a caller's requests of one kind until the entry ends, used or not (incident 27)", async () => {
+test("R-23: one look-up serves a caller's requests of one kind until the entry ends, used or not", async () => {
   await using rig = await GatewayRig.start();
   for (let second = 0; second < 44; second += 1) {
     await rig.fetch("/files?path=a");
@@ -40,6 +41,21 @@ test("R-23: one look-up serves a caller's requests of one kind until the entry e
   await rig.clock.advance(20_000);
   await rig.fetch("/files?path=a");
   assert.equal(rig.routes.requests.length, 2);
+});
+
+test("R-23, incident 27: an entry that is used all the time ends when it would have ended unused", async () => {
+  await using rig = await GatewayRig.start();
+  await rig.fetch("/files?path=a");
+  rig.routes.answer = () => Promise.reject(new Error("down")); // so that nothing but its use could renew it
+  let used = 0;
+  for (let second = 1; second < 60; second += 1) {
+    await rig.clock.advance(1000);
+    used += (await rig.fetch("/files?path=a")).status === 200 ? 1 : 0;
+  }
+  faultLanded("the entry was used in every second of its life", used - 58);
+  await rig.clock.advance(1000);
+  assert.equal((await rig.fetch("/files?path=a")).status, 503);
+  assert.equal(rig.worker.operations.length, 60);
 });
 
 test("R-23: another token, another sandbox or another access is another entry", async () => {
@@ -58,7 +74,7 @@ test("R-23: another token, another sandbox or another access is another entry", 
   );
 });
 
-test("R-23: an entry's authorisation is never taken apart from its route (incident 7)", async () => {
+test("R-23: an entry's authorisation is never taken apart from its route", async () => {
   await using rig = await GatewayRig.start();
   await rig.fetch("/files?path=a");
   rig.routes.answer = () => ({ kind: "unauthenticated", problem: "wrong" });
@@ -146,13 +162,14 @@ test("R-24: only a recognised refresh-route leads to a repair", async () => {
   assert.equal(rig.worker.operations.length, answers.length);
 });
 
-test("a 5xx of the guest's is passed on and never tried again (incident 34)", async () => {
+test("incident 34: a 5xx of the guest's is passed on and never tried again", async () => {
   await using rig = await GatewayRig.start();
   for (const status of [500, 502, 503, 504]) {
     rig.worker.serve = (operation) => operation.admit(status, ["retry-after", "0"], "mine");
     assert.equal((await rig.fetch(start, { method: "POST", body: "{}" })).body, "mine");
     assert.equal((await rig.fetch("/files?path=a")).status, status);
   }
+  faultLanded("a start was answered with each 5xx", rig.worker.operations.length / 2 - 3);
   assert.equal(rig.worker.operations.length, 8);
 });
 
@@ -167,7 +184,7 @@ test("R-24: a repair never lets in a caller whom the control plane refuses", asy
   assert.equal(rig.worker.operations.filter((operation) => generationOf(operation) === "2").length, 0);
 });
 
-test("a request queued for an execution that is gone is never replayed to the next one (incident 8)", async () => {
+test("incident 8: a request queued for an execution that is gone is never replayed to the next one", async () => {
   await using rig = await GatewayRig.start();
   rig.worker.serve = () => undefined;
   const queued = rig.fetch(start, { method: "POST", body: "{}" });
@@ -177,6 +194,8 @@ test("a request queued for an execution that is gone is never replayed to the ne
     if (generationOf(other) === "1") other.refreshRoute(fakeIdentity(1n));
     else other.fail("stream/lost");
   };
+  await operation.until(() => operation.bodyEnded);
+  faultLanded("the whole start was queued at the execution that ended", operation.bodyBytes);
   operation.stream.reset("epoch-ended");
   const answer = await queued;
   assert.deepEqual([answer.status, answer.headers["retry-after"]], [503, "1"]);

@@ -312,7 +312,7 @@ export function sandboxStoreContract(name: string, open: () => Promise<OpenedSto
       assert.equal((await s.resuming(lost)).generation, 3n);
     });
 
-    test("incident 33: what was lost is lost again when its resume fails, and says what is missing until there is a newer snapshot", async (context) => {
+    test("statement 5: what was lost is lost again when its resume fails, and says what is missing until there is a newer snapshot", async (context) => {
       const s = await subject(context);
       const lost = await s.won(await s.publish(await s.resuming(await s.paused())), {
         kind: "lose",

@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { it } from "node:test";
 import { newActivationId, Secret } from "@space/model";
 import { flat } from "../src/continuing-caller.ts";
+import { faultLanded } from "../src/fault-landed.ts";
 import { HostRig, type RigAnswer } from "../src/host-rig.ts";
 import { settle } from "../src/virtual-clock.ts";
 
@@ -46,6 +47,10 @@ it("incident 24, R-28: a start whose answer was lost is not run again: it is fou
   const pid = rig.guest.started[0]?.pid;
   first.stream.reset("transport"); // the answer is lost after the command ran
   await settle();
+  faultLanded(
+    "it ran, and its caller did not hear of its end",
+    rig.guest.started.length - Number(first.ended),
+  );
   assert.deepEqual(await outcome(rig, "k1"), { outcome: "ran", pid });
   const again = await run(rig, "idle", key("k1"));
   assert.deepEqual(again.messages(), [{ event: { start: { pid } } }]);

@@ -3,6 +3,7 @@
 
 import assert from "node:assert/strict";
 import { it } from "node:test";
+import { faultLanded } from "../src/fault-landed.ts";
 import { enveloped, HostRig } from "../src/host-rig.ts";
 import { settle } from "../src/virtual-clock.ts";
 
@@ -104,7 +105,13 @@ it("incident 11: a terminal that nobody uses for five hours is shown to live, an
     { process: { cmd: "sh" }, pty: { size: { cols: 80, rows: 24 } } },
     { "keepalive-ping-interval": "50" },
   );
+  const sinceMs = rig.clock.monotonicMs();
   await rig.clock.advance(5 * 3_600_000);
+  const idleMs = rig.clock.monotonicMs() - sinceMs;
+  faultLanded(
+    "nothing was typed or shown for five hours",
+    answer.messages().length > 362 ? 0 : idleMs / 18e6,
+  );
   const lives = answer.messages().filter((message) => JSON.stringify(message).includes("keepalive"));
   assert.equal(lives.length, 360);
   const process = { pid: rig.guest.started[0]?.pid };

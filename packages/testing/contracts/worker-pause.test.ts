@@ -12,6 +12,7 @@ import {
 } from "@space/capability";
 import { type ActivateRequest, type ExecutionIdentity, SpaceError } from "@space/model";
 import type { FakeProcess } from "../src/fake-machine.ts";
+import { faultLanded } from "../src/fault-landed.ts";
 import { WorkerRig } from "../src/worker-rig.ts";
 
 const code = (expected: string) => ({ code: expected });
@@ -101,10 +102,11 @@ describe("snapshot", () => {
 });
 
 describe("abort", () => {
-  test("the guest really runs and is admitted to, under the same identity (incident 31)", async () => {
+  test("incident 31: after an abort the guest really runs and is admitted to, under the same identity", async () => {
     const { rig, identity, process } = await working();
     await rig.worker.control.snapshot(identity, null);
     assert.equal((await rig.ask(identity)).status, 421);
+    faultLanded("it was frozen when its pause was given up", Number(process.state === "frozen"));
     await rig.worker.control.abortPause(identity);
     assert.equal(process.state, "running");
     assert.equal((await rig.ask(identity)).body, "memory=counting files=a file system of several chunks");
@@ -267,6 +269,7 @@ describe("resume on another worker", () => {
   test("R-5, incident 33: a manifest that the signed head of the chain does not name is refused", async () => {
     const { rig, other, identity, from } = await moved();
     const { sandboxId } = identity;
+    let refused = 0;
     for (const head of [
       rig.authority.head(sandboxId, manifestDigest("a newer one")),
       rig.authority.head(sandboxId, null),
@@ -276,7 +279,9 @@ describe("resume on another worker", () => {
       "",
     ]) {
       await assert.rejects(activate(other, identity, { ...from, head }), code("snapshot/refused"), head);
+      refused += 1;
     }
+    faultLanded("a head of each other kind was given with it", refused - 5);
     assert.equal(other.machine.processes.size, 0);
   });
 
@@ -289,6 +294,8 @@ describe("resume on another worker", () => {
       code("snapshot/refused"),
       "the head is of the old key",
     );
+    const replaced = other.audit.of("keys/replaced").filter(({ version }) => version === 2);
+    faultLanded("the key that signed its certificate is not trusted any more", replaced.length);
     const head = rig.authority.head(identity.sandboxId, from.digest, next);
     await activate(other, identity, { ...from, head });
     assert.equal(other.machine.processes.size, 1);

@@ -7,6 +7,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { type CommandHandle, Sandbox } from "e2b";
 import { type EmbeddedRig, startRig } from "../src/embedded-rig.ts";
+import { faultLanded } from "../src/fault-landed.ts";
 import { hostResources, leftBehind } from "../src/host-resources.ts";
 import { until } from "../src/space-process.ts";
 
@@ -87,10 +88,15 @@ test("R-22, incident 21: a program's output goes on when the worker's daemon is 
   const { handle, seen } = await count(sandbox, 60);
   await until("it has counted on", () => seen().length >= 10);
   const workerId = await workerOf(sandbox);
-  const [, pid] = [...rig.system.workerPids()].find(([worker]) => worker === workerId) ?? [];
-  process.kill(pid ?? assert.fail("the daemon runs"), "SIGKILL");
+  const daemon = (): number | undefined =>
+    [...rig.system.workerPids()].find(([worker]) => worker === workerId)?.[1];
+  const pid = daemon() ?? assert.fail("the daemon runs");
+  const before = seen().length;
+  process.kill(pid, "SIGKILL");
   const { exitCode } = await handle.wait();
   assert.equal(exitCode, 0);
+  assert.notEqual(daemon(), pid);
+  faultLanded("another daemon passed on the rest", daemon() === undefined ? 0 : seen().length - before);
   assert.deepEqual(seen(), upTo(60));
   await sandbox.kill();
 });
@@ -107,6 +113,7 @@ test("R-22, incident 9: a process that a move to another worker left behind ends
     sandbox,
     rig.system.workerIds.find((worker) => worker !== from),
   );
+  faultLanded("it moved, and its process did not", Number((await workerOf(sandbox)) !== from));
   await assert.rejects(handle.wait(), /aborted|10: /);
   assert.deepEqual(seen(), upTo(seen().length), "nothing was doubled, lost or out of order until then");
   await sandbox.kill();
