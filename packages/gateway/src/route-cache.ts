@@ -15,6 +15,7 @@ import { type CachedEntry, cacheEntry, covers, type LookupStart } from "./cached
 import type { MutableCounts } from "./counters.ts";
 import type { HeldKeys } from "./held-keys.ts";
 import type { GatewayLimits } from "./limits.ts";
+import { isDoubted, repairBy, slotAfter } from "./slot-decisions.ts";
 
 /** What is asked: who wants which access to which sandbox. `key` names the three together (R-23). */
 export interface RouteQuestion {
@@ -116,11 +117,12 @@ export class RouteCache {
    */
   repair(question: RouteQuestion, rejected: CachedEntry): Promise<LookupOutcome> {
     const slot = this.#slots.get(question.key);
-    if (slot !== undefined && slot.cached.digest === rejected.digest) slot.doubted = true;
+    if (slot !== undefined && isDoubted(slot.cached.digest, rejected.digest)) slot.doubted = true;
     const newer = this.usable(question, this.#ports.clock.bootMs());
-    if (newer !== undefined) return Promise.resolve({ kind: "entry", cached: newer });
     const running = this.#lookups.get(question.key);
-    if (running?.rejected === rejected.digest) return running.outcome;
+    const way = repairBy({ rejected: rejected.digest, hasUsable: newer !== undefined, newest: running });
+    if (newer !== undefined && way === "take") return Promise.resolve({ kind: "entry", cached: newer });
+    if (running !== undefined && way === "join") return running.outcome;
     return this.#begin(question, rejected).outcome;
   }
 
@@ -191,14 +193,16 @@ export class RouteCache {
   ): void {
     const { audit } = this.#ports;
     const found = outcome.kind === "entry" ? outcome.cached : undefined;
+    const isNewest = this.#lookups.get(key) === lookup;
     if (lookup.rejected !== undefined)
       audit.record("route/repaired", { sandboxId, rejected: lookup.rejected, found: found?.digest ?? null });
-    if (this.#lookups.get(key) !== lookup) return;
-    this.#lookups.delete(key);
-    const held = this.#slots.get(key);
-    if (held !== undefined && held.cached !== expected) return; // R-24
-    if (found !== undefined && this.isCurrent(found)) this.#hold(key, found);
-    else if (outcome.kind !== "unavailable" || held?.doubted === true) this.#slots.delete(key);
+    if (isNewest) this.#lookups.delete(key);
+    const current = found !== undefined && this.isCurrent(found) ? found : undefined;
+    const unfound = outcome.kind === "unavailable" ? "unavailable" : "nothing";
+    const end = current === undefined ? unfound : "found";
+    const after = slotAfter(this.#slots.get(key), { isNewest, expected, end });
+    if (after === "replace" && current !== undefined) this.#hold(key, current);
+    else if (after === "remove") this.#slots.delete(key);
   }
 
   #hold(key: string, cached: CachedEntry): void {

@@ -56,7 +56,7 @@ export const gatewayMutants: readonly Mutant[] = [
     edits: [
       {
         file: cache,
-        find: "if (running?.rejected === rejected.digest) return running.outcome;",
+        find: 'if (running !== undefined && way === "join") return running.outcome;',
         replace: "if (running !== undefined) return running.outcome;",
       },
     ],

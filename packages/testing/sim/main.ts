@@ -5,6 +5,7 @@
 
 import { spawn } from "node:child_process";
 import { availableParallelism } from "node:os";
+import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { prepareLoading } from "./loader.ts";
 import type { Mutant } from "./mutant.ts";
@@ -24,6 +25,8 @@ const options = {
   model: { type: "boolean", default: false },
   /** Nothing is struck; what the network and the machines do by themselves goes on. */
   calm: { type: "boolean", default: false },
+  /** Of the model: 1, 2 or 3. */
+  generations: { type: "string" },
   /** As if a mutant were loaded. */
   hunt: { type: "boolean", default: false },
   /** For the processes that this one starts: which of how many. */
@@ -163,14 +166,18 @@ async function runMutants({ seed, json, shards = "2" }: Values): Promise<number>
   return missed === 0 && control.violations.length === 0 ? 0 : 1;
 }
 
-const modelGateways = 2;
-
-/** Searches the model of the protocol's core; with every planted fault, too. */
-async function runModel({ json }: Values): Promise<number> {
-  const { modelReport, tellModel } = await import("./model/model-report.ts");
-  const report = modelReport(modelGateways);
-  process.stdout.write(json ? `${JSON.stringify(report, undefined, 1)}\n` : tellModel(report));
-  return report.found === null && report.planted.every(({ found }) => found !== null) ? 0 : 1;
+/** Searches the model of the protocol's core, in a process of its own. */
+function runModel({ json, generations }: Values): Promise<number> {
+  const program = join(import.meta.dirname, "model/main.ts");
+  const args = [
+    ...(generations === undefined ? [] : ["--generations", generations]),
+    ...(json ? ["--json"] : []),
+  ];
+  return new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, [program, ...args], { stdio: "inherit" });
+    child.once("error", reject);
+    child.once("close", (code) => resolve(code ?? 1));
+  });
 }
 
 const { values } = parseArgs({ options, strict: true });

@@ -1,68 +1,72 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-import { generations } from "./model-identities.ts";
-import { plantedFaults } from "./planted-faults.ts";
-import { productRules, workersCount } from "./protocol-model.ts";
-import { search } from "./search.ts";
+import type { Counterexample } from "./core-search.ts";
+import type { ModelSearch } from "./model-search.ts";
+
+/** What became of one planted fault. */
+export interface HuntedFault {
+  readonly name: string;
+  readonly fault: string;
+  readonly generations: number;
+  /** Null: it was not found, and so the search does not see it. */
+  readonly found: Counterexample | null;
+}
 
 /** What the search of the model came to. */
-export interface ModelReport {
+export interface ModelReport extends ModelSearch {
   readonly workers: number;
   readonly gateways: number;
   readonly generations: number;
-  readonly states: number;
-  readonly steps: number;
-  readonly depth: number;
-  readonly invariants: readonly string[];
-  /** A way to a broken invariant; null: none can be reached. */
-  readonly found: { readonly broken: string; readonly way: readonly string[] } | null;
-  readonly planted: readonly {
-    readonly fault: string;
-    readonly found: string | null;
-    readonly steps: number;
-  }[];
+  readonly seconds: number;
+  /** The most memory that its process ever had. */
+  readonly residentBytes: number;
+  readonly planted: readonly HuntedFault[];
 }
 
-const invariants = [
-  "statement 1: an operation reaches only the execution that it names",
-  "statement 2: no older incarnation serves beside its published successor",
-  "R-12: no record goes back, and no tombstone comes back",
-  "R-24: no late answer displaces a newer entry",
-];
-
-export function modelReport(gateways: number): ModelReport {
-  const { states, steps, depth, found } = search(productRules, gateways);
-  const planted = Object.entries(plantedFaults).map(([fault, rules]) => {
-    const result = search(rules, gateways);
-    return { fault, found: result.found?.broken ?? null, steps: result.found?.way.length ?? 0 };
-  });
-  return {
-    workers: workersCount,
-    gateways,
-    generations,
-    states,
-    steps,
-    depth,
-    invariants,
-    found: found ?? null,
-    planted,
-  };
+/** Whether nothing is broken that should hold, and everything was found that is broken. */
+export function isSound({ found, planted }: ModelReport): boolean {
+  return found === null && planted.every((fault) => fault.found !== null);
 }
 
 /** For people. */
 export function tellModel(report: ModelReport): string {
-  const { workers, gateways, states, steps, depth, found, planted } = report;
+  return `${[...tellSearch(report), ...report.planted.flatMap(tellFault), tellCount(report)].join("\n")}\n`;
+}
+
+function tellSearch(report: ModelReport): string[] {
+  const { workers, gateways, generations, core, gateway, whole, seconds, residentBytes, found } = report;
+  const head = `${workers} workers, ${gateways} gateways, ${generations} generations`;
   const lines = [
-    `${workers} workers, ${gateways} gateways, ${report.generations} generations: ${states} states, ${steps} steps, ${depth} deep; every state searched`,
-    ...(found === null
-      ? report.invariants.map((invariant) => `  holds: ${invariant}`)
-      : [`  BROKEN: ${found.broken}`, ...found.way.map((step) => `    ${step}`)]),
-    "planted faults:",
-    ...planted.map(
-      (one) =>
-        `  ${one.fault.padEnd(44)}${one.found === null ? "NOT FOUND" : `${one.found}, in ${one.steps} steps`}`,
-    ),
+    `${head}: every reachable state visited, in ${seconds.toFixed(1)} s and ${mebibytes(residentBytes)}`,
+    `  core (control plane, workers, what is under way): ${core.states} states, ${core.steps} steps, ${core.depth} deep`,
+    `  one gateway: ${gateway} states in all surroundings`,
   ];
-  return `${lines.join("\n")}\n`;
+  if (whole !== null)
+    lines.push(
+      `  core and two gateways: ${whole.states} states (${whole.ordered} with the gateways told apart), ${whole.steps} steps, ${whole.depth} deep`,
+      `  one bit for each state there can be, in ${mebibytes(whole.bytes)}: no state is taken for another (no hashing)`,
+    );
+  if (found !== null) return [...lines, ...tellWay(found)];
+  const tested = report.invariants.map(
+    ({ name, tested: times }) => `  holds: ${name} (put to the test ${times} times)`,
+  );
+  return [...lines, ...tested];
+}
+
+function tellFault({ name, fault, generations, found }: HuntedFault): string[] {
+  const head = `planted ${name} (${fault}), ${generations} generations:`;
+  return found === null ? [`${head} NOT FOUND`] : [head, ...tellWay(found)];
+}
+
+function tellWay({ broken, way }: Counterexample): string[] {
+  return [`  BROKEN: ${broken}`, ...way.map((step, at) => `    ${at + 1}. ${step}`)];
+}
+
+function tellCount({ planted }: ModelReport): string {
+  return `${planted.length} planted faults, ${planted.filter(({ found }) => found === null).length} not found`;
+}
+
+function mebibytes(bytes: number): string {
+  return `${(bytes / 2 ** 20).toFixed(0)} MiB`;
 }

@@ -8,6 +8,7 @@ import {
   type ExecutionCertificate,
   type ExecutionIdentity,
   freezeIdentity,
+  type IdentityVerdict,
   parseActivationId,
   parseCapabilityId,
   parseGeneration,
@@ -16,9 +17,6 @@ import {
   parseWorkerId,
   type RuntimeRecord,
 } from "@space/model";
-
-/** Generations that a model goes through. */
-export const generations = 3;
 
 /** One generation on one worker. */
 export interface Place {
@@ -70,16 +68,17 @@ export function certificateOf(place: Place): {
   return { certificate, token: `${place.generation}@${place.worker}` };
 }
 
-/** What a worker's store holds in a state of the model. */
-export function recordOf(
-  { generation, retired }: { readonly generation: number; readonly retired: boolean },
-  worker: number,
-): RuntimeRecord | undefined {
+/** What a worker's store holds in a state of the model; generation 0: nothing. */
+export function recordOf({
+  generation,
+  isRetired,
+  worker,
+}: Place & { readonly isRetired: boolean }): RuntimeRecord | undefined {
   if (generation === 0) return undefined;
   const { token } = certificateOf({ generation, worker });
   return {
     identity: identityOf({ generation, worker }),
-    state: retired ? "retired" : "installed",
+    state: isRetired ? "retired" : "installed",
     certificate: token,
     certificateDigest: digestOf(token),
     epoch: 1n,
@@ -98,7 +97,7 @@ const id = parseCapabilityId(`cap_${"c".repeat(26)}`);
 const tenantId = parseTenantId(`ten_${"n".repeat(16)}`);
 
 /** R-13: the comparator's own verdict on a good capability for this place. */
-export function admitsAt(capability: Place, record: RuntimeRecord | undefined): boolean {
+export function verdictOn(capability: Place, record: RuntimeRecord | undefined): IdentityVerdict["kind"] {
   const claims: CapabilityClaims = {
     issuer: "model",
     id,
@@ -111,13 +110,12 @@ export function admitsAt(capability: Place, record: RuntimeRecord | undefined): 
   };
   const verification = { kind: "verified", capability: { claims } } as CapabilityVerification; // cast: its signature is not the model's matter
   const needed = { purpose: "control", scope: "files:read" } as const;
-  const verdict = admit({
+  return admit({
     verification,
     target: sandboxId,
     record,
     presenter,
     needed,
     nowMs: nowSeconds * 1000,
-  });
-  return verdict.kind === "match";
+  }).kind;
 }

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import type { Predecessor } from "./control-decisions.ts";
+import {
+  type CoreState,
+  executionOf,
+  generationsOf,
+  type Order,
+  type Phase,
+  withExecution,
+  withWorker,
+  workers,
+} from "./core-state.ts";
+import type { Rules } from "./rules.ts";
+
+/** One thing that can happen now. */
+export interface CoreStep {
+  readonly name: string;
+  readonly next: CoreState;
+}
+
+/** Whether somebody drives the start of this generation, and waits for its worker's answers. */
+export function isAwaited({ phase, executions }: CoreState, generation: number): boolean {
+  return generation === executions.length && (phase === "creating" || phase === "resuming");
+}
+
+/** R-16: the retirements that this worker, or any, has not acknowledged. */
+function owed(state: CoreState, at?: number): Predecessor[] {
+  return generationsOf(state).flatMap((generation) => {
+    const { order, at: worker } = executionOf(state, generation);
+    const isOwed = (order === "told" || order === "done") && (at === undefined || at === worker);
+    return isOwed ? [{ generation, worker }] : [];
+  });
+}
+
+/** What the control plane can do now. */
+export function controlSteps(state: CoreState, rules: Rules): CoreStep[] {
+  return [
+    ...claims(state, rules),
+    ...starts(state, rules),
+    ...ends(state, rules),
+    ...acknowledgements(state),
+  ];
+}
+
+function claims(state: CoreState, { decisions, generations }: Rules): CoreStep[] {
+  const { executions, phase, workers: all } = state;
+  const generation = executions.length + 1;
+  const to = phase === "none" ? "creating" : "resuming";
+  if (generation > generations || !decisions.enters(phase, to)) return [];
+  // The workers are alike until one of them is chosen: that one is number 0.
+  const choice = generation === 1 ? [0] : workers;
+  const isOver = all.map((worker) => worker.isOver);
+  return choice
+    .filter((at) => decisions.mayFollow(owed(state), at, isOver))
+    .map((at) => ({ name: `control claims ${generation} on worker ${at}`, next: claimed(state, at, to) }));
+}
+
+function claimed(state: CoreState, at: number, phase: Phase): CoreState {
+  const execution = {
+    at,
+    command: "none",
+    isCertified: false,
+    isPublished: false,
+    runs: false,
+    order: "none",
+  } as const;
+  return { ...state, phase, executions: [...state.executions, execution] };
+}
+
+/** R-1, R-5, R-12: activate, certify, install, publish. */
+function starts(state: CoreState, rules: Rules): CoreStep[] {
+  const { guards } = rules;
+  const late = guards.comparesRevision ? [] : lateSteps(state, rules);
+  const generation = state.executions.length;
+  if (!isAwaited(state, generation)) return late;
+  const { command, at } = executionOf(state, generation);
+  const to = (change: Parameters<typeof withExecution>[2]): CoreState =>
+    withExecution(state, generation, change);
+  switch (command) {
+    case "none": {
+      if (guards.flushes && owed(state, at).length > 0) return late;
+      return [...late, { name: `control sends activate ${generation}`, next: to({ command: "activate" }) }];
+    }
+    case "started": {
+      const next = to({ command: "install", isCertified: true });
+      return [...late, { name: `control certifies ${generation}`, next }];
+    }
+    case "install":
+      return guards.installsFirst ? late : [...late, ...published(state, generation, rules)];
+    case "installed":
+      return [...late, ...published(state, generation, rules)];
+    case "activate":
+    case "over":
+      return late;
+  }
+}
+
+function published(state: CoreState, generation: number, { decisions }: Rules): CoreStep[] {
+  if (!decisions.enters(state.phase, "running")) return [];
+  const next = withExecution({ ...state, phase: "running" }, state.executions.length, {
+    isPublished: true,
+  });
+  return [
+    { name: `control publishes ${generation}`, next: withExecution(next, generation, { command: "over" }) },
+  ];
+}
+
+/** Who drove the start of an earlier generation hears of its install only now. */
+function lateSteps(state: CoreState, rules: Rules): CoreStep[] {
+  return generationsOf(state).flatMap((generation) => {
+    const isLate = executionOf(state, generation).command === "installed" && !isAwaited(state, generation);
+    return isLate ? published(state, generation, rules) : [];
+  });
+}
+
+/** Each end is one conditional write, with the order to retire what may run. */
+function ends(state: CoreState, { decisions, guards }: Rules): CoreStep[] {
+  const { phase, executions } = state;
+  const generation = executions.length;
+  if (generation === 0) return [];
+  const steps: CoreStep[] = [];
+  const add = (what: string, to: Exclude<Phase, "none">, isEnd: boolean): void => {
+    if (!decisions.enters(phase, to)) return;
+    const mustTell = isEnd && guards.writesOrders && executionOf(state, generation).order === "none";
+    const ended = mustTell ? withExecution(state, generation, { order: "told" }) : state;
+    steps.push({ name: `control ${what} ${generation}`, next: { ...ended, phase: to } });
+  };
+  if (phase === "creating") add("gives up", "failed", true);
+  if (phase === "resuming") add("gives up", "paused", true);
+  if (phase === "running") add("begins to pause", "pausing", false);
+  if (phase === "pausing") add("has paused", "paused", true);
+  if (phase === "pausing") add("does not pause", "running", false);
+  if (phase === "running" || phase === "pausing") add("has lost", "lost", true);
+  add("kills", "killing", true);
+  add("has killed", "killed", false);
+  return steps;
+}
+
+function acknowledgements(state: CoreState): CoreStep[] {
+  return generationsOf(state).flatMap((generation) => {
+    const { order } = executionOf(state, generation);
+    const next = (to: Order): CoreState => withExecution(state, generation, { order: to });
+    return order === "done"
+      ? [{ name: `control hears that ${generation} is retired`, next: next("acknowledged") }]
+      : [];
+  });
+}
+
+/**
+ * R-16. A grant is one step with its arrival, and a lease that is held is not renewed: a worker that is granted one later,
+ * or holds it with a gap, does nothing that one which holds it all the while and loses messages does not.
+ */
+export function leaseSteps(state: CoreState, { decisions: { leases } }: Rules): CoreStep[] {
+  const steps = state.workers.flatMap(({ holds, isOver }, at): CoreStep[] => {
+    const isGranted = owed(state, at).length > 0 ? leases.grantsOwing : leases.grants;
+    const to = (name: string, change: Parameters<typeof withWorker>[2]): CoreStep => ({
+      name,
+      next: withWorker(state, at, change),
+    });
+    return [
+      ...(holds ? [to(`the lease of worker ${at} ends`, { holds: false })] : []),
+      ...(!holds && isGranted ? [to(`worker ${at} is granted a lease`, { holds: true, isOver: false })] : []),
+      ...(!isOver && (holds ? leases.isOverWhileHeld : leases.isOverAfter)
+        ? [to(`control counts the lease of worker ${at} as over`, { isOver: true })]
+        : []),
+    ];
+  });
+  const restarted = state.workers.map((worker) => ({
+    ...worker,
+    isOver: worker.holds ? leases.isOverAtStart : worker.isOver && leases.isOverAtStart,
+  }));
+  return [...steps, { name: "control starts again", next: { ...state, workers: restarted } }];
+}
