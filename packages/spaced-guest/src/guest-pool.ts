@@ -116,7 +116,7 @@ export class GuestPool {
     return connection;
   }
 
-  /** Takes a detached connection back, if it can be used again; else it is closed. */
+  /** Takes in a detached connection, or one that was verified for another reason, if it can be used; else it is closed. */
   readmit(connection: GuestConnection): void {
     if (this.#lent.size + this.#opening < this.#maxConnections) this.#keep(connection);
     else connection.destroy();

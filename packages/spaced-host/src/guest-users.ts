@@ -135,12 +135,10 @@ export class GuestUsers {
   }
 }
 
-async function readTable(pool: GuestPool): Promise<UserTable> {
-  const [passwd, group] = await Promise.all([
-    pool.use((connection) => readText(connection, "/etc/passwd")),
-    pool.use((connection) => readText(connection, "/etc/group")),
-  ]);
-  return parseUsers(passwd, group);
+function readTable(pool: GuestPool): Promise<UserTable> {
+  return pool.use(async (connection) =>
+    parseUsers(await readText(connection, "/etc/passwd"), await readText(connection, "/etc/group")),
+  );
 }
 
 /** A file that is missing or cannot be read counts as empty: it is the guest's own business. */

@@ -101,11 +101,18 @@ export class HostedActivation {
     return this.#files;
   }
 
-  /** R-19: makes every check on a new connection, before anything is served and again when a daemon re-adopts it. */
+  /**
+   * R-19: makes every check on a new connection, before anything is served and again when a daemon re-adopts it. That
+   * connection is the first that serves: it reads the users ahead, and then others are opened beside it.
+   */
   async verify(): Promise<void> {
-    (await this.#endpoint.open()).destroy();
-    void this.#pool.warm();
-    this.users.table().catch(() => undefined); // only read ahead: whoever needs the users meets the error himself
+    const pool = this.#pool;
+    pool.readmit(await this.#endpoint.open());
+    // Whoever needs the users meets the error himself.
+    void this.users
+      .table()
+      .catch(() => undefined)
+      .then(() => pool.warm());
   }
 
   /** Takes note of an operation. `short` ones are waited for by `settle`. Throws `resource_exhausted`. */

@@ -2,7 +2,7 @@
 // Copyright 2026 The SPACE authors
 
 import { spawnSync } from "node:child_process";
-import { chownSync, mkdirSync, readdirSync, renameSync, rmdirSync, unlinkSync } from "node:fs";
+import { chownSync, mkdirSync, type NoParamCallback, readdirSync, renameSync, rmdir, unlink } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { type ActivationId, parseActivationId, SpaceError } from "@space/model";
@@ -121,7 +121,7 @@ export class ActivationFolders {
     const path = join(this.#parent, name);
     const note = this.note(name);
     this.#notes.delete(name);
-    if (note !== undefined && removedUntouched(this.#at(name, note))) return;
+    if (note !== undefined && (await removedUntouched(this.#at(name, note)))) return;
     try {
       await rm(path, { recursive: true, force: true });
     } catch {
@@ -135,17 +135,30 @@ export class ActivationFolders {
  * What overlay itself leaves of a layer in which nothing was written, in the order of removal: a fifth of the work of
  * finding out what there is. False, with some of it gone, when there is anything else.
  */
-function removedUntouched({ path, upper, work }: ActivationFolder): boolean {
+async function removedUntouched({ path, upper, work }: ActivationFolder): Promise<boolean> {
   try {
-    rmdirSync(upper);
-    unlinkSync(join(work, "work/incompat/volatile/dirty"));
-    for (const folder of ["work/incompat/volatile", "work/incompat", "work", "."])
-      rmdirSync(join(work, folder));
-    rmdirSync(path);
+    await Promise.all([removedFolder(upper), removedWork(work)]);
+    await removedFolder(path);
     return true;
   } catch {
     return false; // written to, never mounted, or another kernel's layout: then by looking
   }
+}
+
+async function removedWork(work: string): Promise<void> {
+  await settled((done) => unlink(join(work, "work/incompat/volatile/dirty"), done));
+  for (const folder of ["work/incompat/volatile", "work/incompat", "work", "."])
+    await removedFolder(join(work, folder));
+}
+
+/** On another thread: on a disk that is told of what becomes free, each waits for it. */
+const removedFolder = (path: string): Promise<void> => settled((done) => rmdir(path, done));
+
+/** As `node:fs/promises`, for half its price. */
+function settled(call: (done: NoParamCallback) => void): Promise<void> {
+  return new Promise((resolve, reject) => {
+    call((error) => (error === null ? resolve() : reject(error)));
+  });
 }
 
 /**

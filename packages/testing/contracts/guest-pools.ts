@@ -32,6 +32,24 @@ export function poolCases(guest: () => TestGuest): void {
     for (const connection of left) connection.destroy();
   });
 
+  it("serves first by the connection that it was given, and closes one that it has no room for", async () => {
+    let opened = 0;
+    const open = (): Promise<GuestConnection> => {
+      opened += 1;
+      return guest().connect();
+    };
+    const pool = new GuestPool({ open, clock: new VirtualClock(), idleConnections: 1 });
+    const [first, second] = [await guest().connect(), await guest().connect()];
+    pool.readmit(first);
+    pool.readmit(second);
+    assert.deepEqual([first.usable, second.usable], [true, false]);
+    await pool.warm();
+    assert.equal(await pool.take(), first);
+    assert.equal(opened, 0);
+    pool.close();
+    assert.equal(first.usable, false);
+  });
+
   it("serves a pool in which a stuck operation holds only its own connection", async () => {
     const open = () => guest().connect();
     const pool = new GuestPool({ open, clock: new VirtualClock(), maxConnections: 2, maxWaiting: 1 });
