@@ -6,6 +6,7 @@ export class RecentMap<V> {
   readonly #limit: number;
   /** In order of use: a `Map` keeps the order of insertion. */
   readonly #entries = new Map<string, V>();
+  #newest: string | undefined;
 
   constructor(limit: number) {
     this.#limit = limit;
@@ -17,15 +18,17 @@ export class RecentMap<V> {
 
   get(key: string): V | undefined {
     const value = this.#entries.get(key);
-    if (value === undefined) return undefined;
+    if (value === undefined || key === this.#newest) return value;
     this.#entries.delete(key);
     this.#entries.set(key, value);
+    this.#newest = key;
     return value;
   }
 
   set(key: string, value: V): void {
     this.#entries.delete(key);
     this.#entries.set(key, value);
+    this.#newest = key;
     for (const oldest of this.#entries.keys()) {
       if (this.#entries.size <= this.#limit) break;
       this.#entries.delete(oldest);
@@ -33,6 +36,7 @@ export class RecentMap<V> {
   }
 
   clear(): void {
+    this.#newest = undefined;
     this.#entries.clear();
   }
 }

@@ -20,5 +20,5 @@ export {
   signalProcess,
   stillRuns,
 } from "./process-evidence.ts";
-export { bootTimeNanoseconds, type PeerCredentials, socketCredentials } from "./system-calls.ts";
+export { bootTimeMs, bootTimeNanoseconds, type PeerCredentials, socketCredentials } from "./system-calls.ts";
 export { holdsSocket, listeningInode, pathInode, peerCredentials, peerProcess } from "./unix-peer.ts";

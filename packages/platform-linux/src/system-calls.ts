@@ -60,10 +60,18 @@ export function closeDescriptor(fd: number): void {
 }
 
 const time = new BigInt64Array(2);
+/** The same as numbers: the low half of the seconds lasts 136 years. */
+const timeParts = new Uint32Array(time.buffer);
 
-/** CLOCK_BOOTTIME: since the host booted, its sleep included; the same for every process of it. About 0.3 µs. */
+/** CLOCK_BOOTTIME: since the host booted, its sleep included; the same for every process of it. */
 export function bootTimeNanoseconds(): bigint {
   clockGettime(clockBoottime, time);
   const [seconds = 0n, nanoseconds = 0n] = time;
   return seconds * 1_000_000_000n + nanoseconds;
+}
+
+/** The same in milliseconds. About 0.2 µs: it is asked for every piece that passes. */
+export function bootTimeMs(): number {
+  clockGettime(clockBoottime, time);
+  return (timeParts[0] ?? 0) * 1000 + (timeParts[2] ?? 0) / 1e6;
 }

@@ -23,7 +23,7 @@ enum {
   PTY_CHUNK = 16 * 1024,
   LINGER_MS = 100,              // output is awaited this long after the exit while a child holds the pipes
   DETACHED_MS = 10 * 60 * 1000,  // and an exit this long for somebody to attach
-  GATHER_MS = 2                 // what a process does so soon after its start leaves in one piece with STARTED
+  GATHER_MS = 4                 // what a process does so soon after its start leaves in one piece with STARTED
 };
 
 static int64_t now_ms(void) {

@@ -89,11 +89,15 @@ export class GatedStream implements OperationStream, StreamHandlers {
   }
 
   sendHead(head: string, end: boolean): void {
-    this.#whenOpen(() => this.#stream.sendHead(head, end));
+    if (!this.#mayPass) return void this.#held.push(() => this.#stream.sendHead(head, end));
+    this.#stream.sendHead(head, end);
+    this.#leaveIfOver();
   }
 
   end(): void {
-    this.#whenOpen(() => this.#stream.end());
+    if (!this.#mayPass) return void this.#held.push(() => this.#stream.end());
+    this.#stream.end();
+    this.#leaveIfOver();
   }
 
   reset(reason: string): void {
@@ -106,11 +110,15 @@ export class GatedStream implements OperationStream, StreamHandlers {
   }
 
   onData(chunk: Buffer): void {
-    this.#whenOpen(() => this.#handlers?.onData(chunk));
+    if (!this.#mayPass) return void this.#held.push(() => this.#handlers?.onData(chunk));
+    this.#handlers?.onData(chunk);
+    this.#leaveIfOver();
   }
 
   onEnd(): void {
-    this.#whenOpen(() => this.#handlers?.onEnd());
+    if (!this.#mayPass) return void this.#held.push(() => this.#handlers?.onEnd());
+    this.#handlers?.onEnd();
+    this.#leaveIfOver();
   }
 
   onReset(reason: string): void {
@@ -126,7 +134,11 @@ export class GatedStream implements OperationStream, StreamHandlers {
   pass(): void {
     const held = this.#held;
     this.#held = [];
-    for (const pass of held) this.#whenOpen(pass);
+    for (const pass of held) {
+      if (this.#mayPass) pass();
+      else this.#held.push(pass);
+    }
+    this.#leaveIfOver();
     if (held.length > 0 && this.#mayPass) this.#handlers?.onDrain?.();
   }
 
@@ -141,12 +153,7 @@ export class GatedStream implements OperationStream, StreamHandlers {
     return this.#held.length === 0 && this.#gate.isOpen;
   }
 
-  #whenOpen(pass: () => void): void {
-    if (!this.#mayPass) {
-      this.#held.push(pass);
-      return;
-    }
-    pass();
+  #leaveIfOver(): void {
     if (this.over) this.#leave();
   }
 

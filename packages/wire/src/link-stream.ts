@@ -194,7 +194,11 @@ export class LinkStream {
     const mayCome = this.#side === "opener" && this.#heads !== "head" && !this.#gotEnd;
     if (!mayCome) throw violation("unexpected head");
     this.#heads = "head";
-    this.#tell((handlers) => handlers.onHead?.(payload));
+    try {
+      this.#handlers?.onHead?.(payload);
+    } catch (error) {
+      this.broken(error);
+    }
   }
 
   #proceed(admission: string): void {
@@ -207,14 +211,22 @@ export class LinkStream {
   #data(chunk: Buffer): void {
     if (this.#gotEnd) throw violation("data after end");
     this.#in.received(chunk.length);
-    this.#tell((handlers) => handlers.onData(chunk));
+    try {
+      this.#handlers?.onData(chunk);
+    } catch (error) {
+      this.broken(error);
+    }
   }
 
   #ended(): void {
     if (this.#over) return; // the handler of what this end came with has reset the stream
     if (this.#gotEnd) throw violation("a second end");
     this.#gotEnd = true;
-    this.#tell((handlers) => handlers.onEnd());
+    try {
+      this.#handlers?.onEnd();
+    } catch (error) {
+      this.broken(error);
+    }
     if (this.#outEnd === "ended") this.#finish();
   }
 

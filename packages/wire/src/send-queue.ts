@@ -7,12 +7,16 @@ import { type FrameType, frameHeaderBytes, frameType, retypeFrame, writeFrameHea
 /** Payloads up to this are copied beside each other and leave in one write; a longer one is a write of its own. */
 const copyLimitBytes = 16 * 1024;
 const slabBytes = 64 * 1024;
+/** With less room left than this after a write, the next frames begin in new memory: so they are one piece. */
+const roomBytes = 8 * 1024;
+
+const none = Buffer.alloc(0);
 
 /** Frames that leave together at the end of the turn of the event loop. */
 export class SendQueue {
   readonly #socket: Writable;
   /** Memory for frames, filled from its beginning. What was written to the socket is never changed again. */
-  #slab: Buffer = Buffer.alloc(0);
+  #slab: Buffer = none;
   #used = 0;
   /** Where, in the slab, the bytes begin that are no piece yet. */
   #from = 0;
@@ -52,6 +56,7 @@ export class SendQueue {
     this.#closePiece();
     const pieces = this.#pieces;
     this.clear();
+    if (this.#slab.length - this.#used < roomBytes) this.#slab = none;
     const [only] = pieces;
     if (pieces.length === 1) {
       this.#socket.write(only);

@@ -2,13 +2,13 @@
 // Copyright 2026 The SPACE authors
 
 import type { BootClock } from "@space/model";
-import { bootTimeNanoseconds } from "@space/platform-linux";
+import { bootTimeMs } from "@space/platform-linux";
 
 /** The host's time. */
 export const systemClock: BootClock = {
   wallMs: () => Date.now(),
   monotonicMs: () => performance.now(),
-  bootMs: () => Number(bootTimeNanoseconds() / 1000n) / 1000,
+  bootMs: bootTimeMs,
   after(delayMs, callback) {
     const timer = setTimeout(callback, delayMs);
     return () => clearTimeout(timer);

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { routeDigest } from "@space/capability";
 import { parseAdmissionId, parseIdentity } from "@space/model";
-import { admittedHead, denyHead, failureHead, refreshHead } from "./answers.ts";
+import { admittedHead, admittedText, denyHead, failureHead, refreshHead } from "./answers.ts";
 
 const admission = parseAdmissionId(`adm_${"a".repeat(26)}`);
 const identity = parseIdentity({
@@ -21,6 +21,27 @@ test("R-14: an admitted answer has exactly our one header, whatever the guest se
     status: 421,
     headers: ["content-type", "a", "spaced", "own", "space-admitted", admission],
   });
+});
+
+test("R-14: a head in which nothing can be ours is passed on as it is, with our one header", () => {
+  const plain = { status: 421, headers: ["content-type", "a", "spaced", "own é"] };
+  assert.equal(admittedText(JSON.stringify(plain), admission), admittedHead(plain, admission));
+});
+
+test("R-14: a head that may hold a header of ours, however it is written, is read before it is passed on", () => {
+  const mayBeOurs = [
+    { status: 200, headers: ["space-admitted", "forged"] },
+    { status: 200, headers: ["SPACE-Verdict", "deny"] },
+    { status: 200, headers: ["a", "space-"] },
+    { status: 200, headers: ["a", 'b","space-verdict","deny'] },
+    { status: 200, headers: ["a", "b"], portClosed: true },
+    { status: 503, headers: [], streamLost: true },
+    { status: 204, headers: [] },
+  ];
+  for (const head of mayBeOurs) assert.equal(admittedText(JSON.stringify(head), admission), undefined);
+  const escaped = '{"status":200,"headers":["\\u0073pace-admitted","forged"]}';
+  assert.deepEqual(JSON.parse(escaped).headers, ["space-admitted", "forged"]);
+  assert.equal(admittedText(escaped, admission), undefined);
 });
 
 test("R-14: a refusal says its verdict, its admission, and of a stale route only its digest", () => {

@@ -24,6 +24,21 @@ export function admittedHead({ status, headers }: AnswerHead, admission: Admissi
   return JSON.stringify({ status, headers: passed });
 }
 
+/** How the bridge begins and ends a head of status and headers, as it writes it. */
+const plainBeginning = '{"status":';
+const plainEnd = '"]}';
+/** Our prefix in any case, or an escape behind which it may hide. */
+const needsReading = /space-|\\/i;
+
+/**
+ * R-14: the same for a head that need not be read, because nothing in it can be of ours: it holds neither the prefix nor
+ * an escape. Undefined: it has to be read. Its form is for the gateway to check, which takes nothing of another.
+ */
+export function admittedText(head: string, admission: AdmissionId): string | undefined {
+  const isPlain = head.startsWith(plainBeginning) && head.endsWith(plainEnd) && !needsReading.test(head);
+  return isPlain ? `${head.slice(0, -2)},"${admittedHeader}","${admission}"]}` : undefined;
+}
+
 /** An admitted operation that the worker or the bridge answers itself. */
 export function failureHead(status: number, code: ErrorCode, admission: AdmissionId): string {
   return JSON.stringify({ status, headers: [admittedHeader, admission, failureHeader, code] });

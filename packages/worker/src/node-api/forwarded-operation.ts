@@ -11,7 +11,7 @@ import {
   type StreamHandlers,
 } from "@space/wire";
 import type { LeasedStream, OpenStreams, StreamLease } from "../sbx-manager/open-streams.ts";
-import { admittedHead, failureHead } from "./answers.ts";
+import { admittedHead, admittedText, failureHead } from "./answers.ts";
 
 const badGateway = 502;
 /** What the bridge may say as the reason of a reset. */
@@ -99,8 +99,11 @@ export class ForwardedOperation implements StreamHandlers, LeasedStream {
   answer(head: Buffer): void {
     if (this.#isHeldBack) return this.#park(() => this.answer(head));
     if (!this.#mayPass()) return;
+    const text = head.toString("utf8");
+    const admitted = admittedText(text, this.#admission);
+    if (admitted !== undefined) return this.#gateway.sendHead(admitted, false);
     try {
-      const answer = parseAnswerHead(JSON.parse(head.toString("utf8")));
+      const answer = parseAnswerHead(JSON.parse(text));
       if (answer.portClosed === true) this.fail("sandbox/port-closed", badGateway);
       else if (answer.streamLost === true) this.fail("stream/lost", httpStatus.unavailable);
       else this.#gateway.sendHead(admittedHead(answer, this.#admission), false);
