@@ -4,6 +4,7 @@
 export { withControlApart } from "./drill/control-apart.ts";
 export { type CutOptions, type CutReport, drillCut } from "./drill/cut.ts";
 export { withSystem } from "./drill/drill-system.ts";
+export { drillKeys, type KeysOptions, type KeysReport } from "./drill/keys.ts";
 export { drillLease, type LeaseDrillOptions, type LeaseDrillReport } from "./drill/lease.ts";
 export { drillMoves, type MovesOptions, type MovesReport } from "./drill/moves.ts";
 export { drillOutage, type OutageOptions, type OutageReport } from "./drill/outage.ts";

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
+import { SpaceError } from "@space/model";
 import { withControlApart } from "../drill/control-apart.ts";
 import { drillCut } from "../drill/cut.ts";
 import { withSystem } from "../drill/drill-system.ts";
+import { drillKeys } from "../drill/keys.ts";
 import { drillLease } from "../drill/lease.ts";
 import { drillMoves } from "../drill/moves.ts";
 import { drillOutage } from "../drill/outage.ts";
 import { partitionInOwnNetwork } from "../drill/own-network.ts";
 import { drillTerminal } from "../drill/terminal.ts";
 import { UsageError } from "../failure.ts";
-import { requireHost } from "../host/host-fitness.ts";
+import { type HostView, requireHost, thisHost } from "../host/host-fitness.ts";
 import { readArguments } from "./arguments.ts";
 
 /** What every drill reports besides its own figures. */
@@ -24,6 +26,8 @@ type Numbers = Readonly<Record<string, number>>;
 
 interface Drill {
   readonly numbers: Numbers;
+  /** Programs of the host that it needs besides what sandboxes need. */
+  readonly programs?: readonly string[];
   run(numbers: (name: string) => number): Promise<DrillReport>;
 }
 
@@ -48,6 +52,13 @@ const drills: Readonly<Record<string, Drill>> = {
       return withSystem(1, (system) => drillCut(system, options));
     },
   },
+  keys: {
+    numbers: { callers: 50, rounds: 6, "pace-ms": 50 },
+    run: (number) => {
+      const options = { callers: number("callers"), rounds: number("rounds"), paceMs: number("pace-ms") };
+      return withSystem(2, (system) => drillKeys(system, options));
+    },
+  },
   lease: {
     numbers: { lease: 15, stop: 60 },
     run: (number) => {
@@ -57,6 +68,7 @@ const drills: Readonly<Record<string, Drill>> = {
     },
   },
   outage: {
+    programs: ["ss"],
     numbers: { seconds: 30, callers: 100, ramp: 50, streams: 10, "pace-ms": 200 },
     run: (number) => {
       const options = {
@@ -70,6 +82,7 @@ const drills: Readonly<Record<string, Drill>> = {
     },
   },
   partition: {
+    programs: ["ip", "unshare", "nsenter"],
     numbers: { lease: 15, cut: 60 },
     run: (number) => partitionInOwnNetwork({ leaseSeconds: number("lease"), cutSeconds: number("cut") }),
   },
@@ -94,14 +107,23 @@ export async function drill(args: readonly string[]): Promise<number> {
     );
   const { json, numbers } = parse(rest, found.numbers);
   await requireHost("the drill starts real sandboxes");
+  requirePrograms(found.programs ?? [], thisHost);
   const report = await found.run((wanted) => numbers[wanted] ?? 0);
   process.stdout.write(json ? `${JSON.stringify(report, undefined, 1)}\n` : tell(report));
   return report.ok ? 0 : 1;
 }
 
+/** Throws `host/unfit` when one is missing. */
+export function requirePrograms(names: readonly string[], host: Pick<HostView, "program">): void {
+  const missing = names.filter((name) => host.program(name) === undefined);
+  if (missing.length === 0) return;
+  const problem = `the drill needs ${missing.join(" and ")}`;
+  throw new SpaceError("host/unfit", { problem, remedy: "install iproute2 and util-linux" });
+}
+
 /** One line for each figure. */
 function tell(report: DrillReport): string {
-  const lines = Object.entries(report).map(([name, value]) => `  ${name.padEnd(18)}${figure(value)}\n`);
+  const lines = Object.entries(report).map(([name, value]) => `  ${name.padEnd(20)}${figure(value)}\n`);
   return `${report.ok ? "held" : "DID NOT HOLD"}\n${lines.join("")}`;
 }
 

@@ -8,6 +8,7 @@ import { systemClock } from "../host/system-clock.ts";
 import { type BoundedRate, boundedRate } from "./bounded-rate.ts";
 import { Caller, type SandboxAddress } from "./caller.ts";
 import { openSecondGateway } from "./drill-system.ts";
+import { countOne } from "./named-sandboxes.ts";
 import { type Outcome, readOutcome, runOutcome } from "./outcome.ts";
 import { Owner } from "./owner.ts";
 
@@ -95,7 +96,7 @@ export async function drillMoves(system: EmbeddedSystem, options: MovesOptions):
   try {
     const cast = await settle(owner, options.sandboxes, system.apiUrl);
     const calling = callers.map((caller, at) => call(caller, cast, tally, { at, paceMs: options.paceMs }));
-    const moved = await move({ system, owner, cast, url: second.url }, options.cycles).finally(() => {
+    const moved = await move({ system, owner, cast, url: second.url, tally }, options.cycles).finally(() => {
       tally.over = true;
     });
     await Promise.all(calling);
@@ -131,22 +132,25 @@ async function settle(owner: Owner, count: number, url: string): Promise<readonl
     const address = await owner.create();
     const { workerId } = await owner.inspect(address);
     const sandbox: Moved = { address, written: 0, writing: 0, workerId };
-    await writeIdentity(writer, sandbox, 1);
+    const written = await writeIdentity(writer, sandbox, 1);
+    if (written.kind !== "served") throw new UnsoundRun(`not written: ${JSON.stringify(written)}`);
     cast.push(sandbox);
   }
   writer.close();
   return cast;
 }
 
-/** The file says whose it is and in which generation it was written. It is replaced whole, so no reader sees half of it. */
-async function writeIdentity(writer: Caller, sandbox: Moved, generation: number): Promise<void> {
+/**
+ * The file says whose it is and in which generation it was written. It is replaced whole, so no reader sees half of it.
+ * Resolves with what it came to.
+ */
+async function writeIdentity(writer: Caller, sandbox: Moved, generation: number): Promise<Outcome> {
   sandbox.writing = generation;
   const text = `${sandbox.address.sandboxId} ${generation}`;
   const replace = `printf %s '${text}' >${identityPath}.new && mv ${identityPath}.new ${identityPath} && printf done`;
   const outcome = runOutcome(await writer.start(sandbox.address, "/bin/sh", ["-c", replace]));
-  if (outcome.kind !== "served" || outcome.text !== "done")
-    throw new UnsoundRun(`the file could not be written: ${JSON.stringify(outcome)}`);
-  sandbox.written = generation;
+  if (outcome.kind === "served") sandbox.written = generation;
+  return outcome;
 }
 
 interface Stage {
@@ -154,10 +158,11 @@ interface Stage {
   readonly owner: Owner;
   readonly cast: readonly Moved[];
   readonly url: string;
+  readonly tally: Tally;
 }
 
 /** Moves the sandboxes in turn, a few at a time; resolves with how many really changed worker and generation. */
-async function move({ system, owner, cast, url }: Stage, cycles: number): Promise<number> {
+async function move({ system, owner, cast, url, tally }: Stage, cycles: number): Promise<number> {
   let begun = 0;
   let moved = 0;
   const mover = async (lane: number): Promise<void> => {
@@ -174,7 +179,8 @@ async function move({ system, owner, cast, url }: Stage, cycles: number): Promis
       const { workerId, generation } = await owner.inspect(sandbox.address);
       if (workerId === to && generation === sandbox.written + 1) moved += 1;
       sandbox.workerId = workerId;
-      await writeIdentity(writer, sandbox, generation);
+      tally.operations += 1;
+      await untilServed(tally, () => writeIdentity(writer, sandbox, generation));
     }
     writer.close();
   };
@@ -196,24 +202,30 @@ async function call(
   }
 }
 
-/** One operation, tried again as it is told to, until it is served or has taken too long. */
 async function operate(caller: Caller, sandbox: Moved, tally: Tally, runs: boolean): Promise<void> {
-  const untilMs = systemClock.monotonicMs() + retryLimitMs;
   tally.operations += 1;
+  let lowest = sandbox.written;
+  const text = await untilServed(tally, () => {
+    lowest = sandbox.written;
+    return attempt(caller, sandbox, runs);
+  });
+  if (text !== undefined && !isRight(text, sandbox, lowest)) note(tally, text, sandbox, lowest);
+}
+
+/** One operation, tried again as it is told to, until it is served or has taken too long: an error then. */
+async function untilServed(tally: Tally, once: () => Promise<Outcome>): Promise<string | undefined> {
+  const untilMs = systemClock.monotonicMs() + retryLimitMs;
   for (;;) {
-    const lowest = sandbox.written;
-    const outcome = await attempt(caller, sandbox, runs);
-    switch (outcome.kind) {
-      case "served":
-        if (!isRight(outcome.text, sandbox, lowest)) note(tally, outcome.text, sandbox, lowest);
-        return;
-      case "error":
-        return fail(tally, outcome.what);
-      case "try-again":
-        tally.triedAgain[outcome.what] = (tally.triedAgain[outcome.what] ?? 0) + 1;
-        if (systemClock.monotonicMs() > untilMs) return fail(tally, "never served");
-        await pause(retryPauseMs);
+    const outcome = await once();
+    if (outcome.kind === "served") return outcome.text;
+    const isLate = systemClock.monotonicMs() > untilMs;
+    if (outcome.kind === "try-again") countOne(tally.triedAgain, outcome.what);
+    if (outcome.kind === "error" || isLate) {
+      tally.errors += 1;
+      countOne(tally.errorKinds, outcome.kind === "error" ? outcome.what : "never served");
+      return undefined;
     }
+    await pause(retryPauseMs);
   }
 }
 
@@ -222,11 +234,6 @@ function note(tally: Tally, text: string, { address, writing }: Moved, lowest: n
   if (tally.wrongAnswers.length >= wrongAnswersKept) return;
   const right = `${address.sandboxId} ${lowest}..${writing}`;
   tally.wrongAnswers.push(`${JSON.stringify(text.slice(0, 100))} instead of ${right}`);
-}
-
-function fail(tally: Tally, what: string): void {
-  tally.errors += 1;
-  tally.errorKinds[what] = (tally.errorKinds[what] ?? 0) + 1;
 }
 
 async function attempt(caller: Caller, { address }: Moved, runs: boolean): Promise<Outcome> {

@@ -73,23 +73,23 @@ export class NetworkApart {
     ip(`address add ${home.own}/24 dev home0`);
     ip("link set home0 up");
     ip(`route add ${away.own}/32 via ${home.router}`);
-    this.#run(this.#router, "ip", `address add ${home.router}/24 dev to-home`);
-    this.#run(this.#router, "ip", `address add ${away.router}/24 dev to-worker`);
-    this.#run(this.#router, "sysctl", "-q -w net.ipv4.ip_forward=1");
-    this.#run(this.#worker, "ip", "link set lo up");
-    this.#run(this.#worker, "ip", `address add ${away.own}/24 dev away0`);
-    this.#run(this.#worker, "ip", "link set away0 up");
+    this.#run(this.#router, `ip address add ${home.router}/24 dev to-home`);
+    this.#run(this.#router, `ip address add ${away.router}/24 dev to-worker`);
+    this.#run(this.#router, "tee /proc/sys/net/ipv4/ip_forward", "1");
+    this.#run(this.#worker, "ip link set lo up");
+    this.#run(this.#worker, `ip address add ${away.own}/24 dev away0`);
+    this.#run(this.#worker, "ip link set away0 up");
     this.#links("up");
-    this.#run(this.#worker, "ip", `route add default via ${away.router}`);
+    this.#run(this.#worker, `ip route add default via ${away.router}`);
   }
 
   #links(state: "up" | "down"): void {
-    for (const link of ["to-home", "to-worker"]) this.#run(this.#router, "ip", `link set ${link} ${state}`);
+    for (const link of ["to-home", "to-worker"]) this.#run(this.#router, `ip link set ${link} ${state}`);
   }
 
-  #run(where: ChildProcess, program: string, words: string): void {
-    const [first = "", ...rest] = [...enter(where), program, ...words.split(" ")];
-    execFileSync(first, rest, { stdio: ["ignore", "ignore", "inherit"] });
+  #run(where: ChildProcess, command: string, input = ""): void {
+    const [program = "", ...rest] = [...enter(where), ...command.split(" ")];
+    execFileSync(program, rest, { input, stdio: ["pipe", "ignore", "inherit"] });
   }
 }
 

@@ -10,6 +10,7 @@ import { systemRandom } from "../host/system-random.ts";
 
 /** What became of requests with one capability. */
 export interface Tally {
+  /** Answered, or broken off. */
   requests: number;
   admitted: number;
   /** When the last admitted one was asked, by the host's wall clock. 0: none was. */
@@ -34,11 +35,11 @@ export async function presentAgainAndAgain(
   } as const;
   while (goesOn()) {
     const askedMs = systemClock.wallMs();
-    tally.requests += 1;
     const verdict = await presentOver(link, presented, systemRandom).then(
       (answer) => answer.verdict,
       () => "broken",
     );
+    tally.requests += 1;
     if (verdict === "match") {
       tally.admitted += 1;
       tally.lastAdmittedMs = askedMs;

@@ -5,12 +5,13 @@ import { setTimeout as pause } from "node:timers/promises";
 import { UnsoundRun } from "../bench/unsound.ts";
 import { systemClock } from "../host/system-clock.ts";
 import { type BoundedRate, boundedRate } from "./bounded-rate.ts";
-import { Caller, type SandboxAddress } from "./caller.ts";
+import type { Caller, SandboxAddress } from "./caller.ts";
 import type { ApartStage } from "./control-apart.ts";
 import { CountingStream } from "./counting-stream.ts";
 import { isStopped } from "./is-stopped.ts";
-import { readOutcome, runOutcome } from "./outcome.ts";
+import { countOne, namedSandboxes, readName } from "./named-sandboxes.ts";
 import { Owner } from "./owner.ts";
+import { SteadyLoad } from "./steady-load.ts";
 import { WorkerConnections } from "./tcp-connections.ts";
 
 export interface OutageOptions {
@@ -53,7 +54,7 @@ export interface OutageReport {
 }
 
 interface Tally {
-  phase: "before" | "outage" | "after" | "over";
+  phase: "before" | "outage" | "after";
   live: number;
   slowestMs: number;
   after: number;
@@ -62,7 +63,6 @@ interface Tally {
   readonly endedEntries: Record<string, number>;
 }
 
-const identityPath = "/home/user/identity";
 const freshSandboxes = 4;
 const agedSandboxes = 2;
 const freshEvery = 4;
@@ -89,8 +89,8 @@ export async function drillOutage(stage: ApartStage, options: OutageOptions): Pr
   if (options.outageSeconds > longestSeconds)
     throw new UnsoundRun(`entries are renewed within ${longestSeconds} s of such an outage's begin`);
   const owner = new Owner(control);
-  const fresh = await sandboxes(owner, freshSandboxes, served.url);
-  const aged = await sandboxes(owner, agedSandboxes, served.url);
+  const fresh = await namedSandboxes(owner, freshSandboxes, served.url);
+  const aged = await namedSandboxes(owner, agedSandboxes, served.url);
   const tally: Tally = {
     phase: "before",
     live: 0,
@@ -101,7 +101,11 @@ export async function drillOutage(stage: ApartStage, options: OutageOptions): Pr
     endedEntries: {},
   };
   const agedCallers = Math.floor(options.callers / freshEvery);
-  const load = new Load(stage, tally, options.paceMs);
+  const load = new SteadyLoad({
+    urls: [served.url],
+    paceMs: options.paceMs,
+    ask: (caller, sandbox) => ask(stage, tally, { caller, sandbox }),
+  });
   try {
     const opening = openStreams(stage, owner, options);
     await pause(Math.max(0, options.rampSeconds * 1000 - agedMs));
@@ -111,7 +115,6 @@ export async function drillOutage(stage: ApartStage, options: OutageOptions): Pr
     await pause(freshMs);
     const outage = await standStill(stage, tally, options.outageSeconds);
     await pause(afterMs);
-    tally.phase = "over";
     await load.end();
     const during = routes.questions().filter(({ atMs }) => atMs >= outage.fromMs && atMs < outage.untilMs);
     const ids = new Set(fresh.map(({ sandboxId }) => sandboxId));
@@ -130,7 +133,6 @@ export async function drillOutage(stage: ApartStage, options: OutageOptions): Pr
       longestSilenceMs: Math.round(Math.max(0, ...streams.map(({ longestSilenceMs }) => longestSilenceMs))),
     });
   } finally {
-    tally.phase = "over";
     await load.end();
   }
 }
@@ -171,22 +173,6 @@ function judge(found: {
     longestSilenceMs,
     failedAfterwards: boundedRate(tally.failedAfter, tally.after),
   };
-}
-
-/** Sandboxes whose file names them. The entries that writing makes are for another access than reading. */
-async function sandboxes(owner: Owner, count: number, url: string): Promise<readonly SandboxAddress[]> {
-  const writer = new Caller(url);
-  const made: SandboxAddress[] = [];
-  for (let at = 0; at < count; at += 1) {
-    const sandbox = await owner.create();
-    const written = runOutcome(
-      await writer.start(sandbox, "/bin/sh", ["-c", `printf %s '${sandbox.sandboxId}' >${identityPath}`]),
-    );
-    if (written.kind !== "served") throw new UnsoundRun(`not written: ${JSON.stringify(written)}`);
-    made.push(sandbox);
-  }
-  writer.close();
-  return made;
 }
 
 /** So that streams of every age are open when the outage begins: their callers are checked anew after 50 s. */
@@ -234,75 +220,22 @@ async function standStill({ control }: ApartStage, tally: Tally, seconds: number
   }
 }
 
-/** Callers that ask until it is over. */
-class Load {
-  readonly #stage: ApartStage;
-  readonly #tally: Tally;
-  readonly #paceMs: number;
-  readonly #callers: Caller[] = [];
-  readonly #running: Promise<void>[] = [];
-
-  constructor(stage: ApartStage, tally: Tally, paceMs: number) {
-    this.#stage = stage;
-    this.#tally = tally;
-    this.#paceMs = paceMs;
+async function ask(
+  { routes }: ApartStage,
+  tally: Tally,
+  { caller, sandbox }: { readonly caller: Caller; readonly sandbox: SandboxAddress },
+): Promise<void> {
+  const { phase } = tally;
+  const askedMs = systemClock.monotonicMs();
+  const isLive = askedMs + edgeMs < routes.liveUntilMs(sandbox.sandboxId, "files:read");
+  const problem = await readName(caller, sandbox);
+  if (phase === "outage" && !isLive) return countOne(tally.endedEntries, problem ?? "served");
+  if (phase === "outage") {
+    tally.live += 1;
+    tally.slowestMs = Math.max(tally.slowestMs, systemClock.monotonicMs() - askedMs);
   }
-
-  add(callers: number, cast: readonly SandboxAddress[]): void {
-    for (let at = 0; at < callers; at += 1) {
-      const caller = new Caller(this.#stage.served.url);
-      this.#callers.push(caller);
-      this.#running.push(this.#call(caller, cast, at));
-    }
-  }
-
-  async end(): Promise<void> {
-    await Promise.all(this.#running);
-    for (const caller of this.#callers) caller.close();
-  }
-
-  async #call(caller: Caller, cast: readonly SandboxAddress[], first: number): Promise<void> {
-    for (let turn = first; this.#tally.phase !== "over"; turn += 1) {
-      const sandbox = cast[turn % cast.length];
-      if (sandbox !== undefined) await this.#ask(caller, sandbox);
-      await pause(this.#paceMs);
-    }
-  }
-
-  async #ask(caller: Caller, sandbox: SandboxAddress): Promise<void> {
-    const { phase } = this.#tally;
-    const askedMs = systemClock.monotonicMs();
-    const isLive = askedMs + edgeMs < this.#stage.routes.liveUntilMs(sandbox.sandboxId, "files:read");
-    const path = `/files?path=${encodeURIComponent(identityPath)}&username=user`;
-    const outcome = readOutcome(await caller.get(sandbox, path));
-    const isRight = outcome.kind === "served" && outcome.text === sandbox.sandboxId;
-    const what = outcome.kind === "served" ? (isRight ? "served" : "served wrong") : outcome.what;
-    this.#note(phase, { isLive, isRight, what, tookMs: systemClock.monotonicMs() - askedMs });
-  }
-
-  #note(
-    phase: Tally["phase"],
-    request: {
-      readonly isLive: boolean;
-      readonly isRight: boolean;
-      readonly what: string;
-      readonly tookMs: number;
-    },
-  ): void {
-    const tally = this.#tally;
-    const { isLive, isRight, what, tookMs } = request;
-    if (phase === "outage" && !isLive) return add(tally.endedEntries, what);
-    if (phase === "outage") {
-      tally.live += 1;
-      tally.slowestMs = Math.max(tally.slowestMs, tookMs);
-    }
-    if (phase === "after") {
-      tally.after += 1;
-      if (!isRight) tally.failedAfter += 1;
-    } else if (!isRight) add(tally.failures, what);
-  }
-}
-
-function add(counts: Record<string, number>, what: string): void {
-  counts[what] = (counts[what] ?? 0) + 1;
+  if (phase === "after") {
+    tally.after += 1;
+    if (problem !== undefined) tally.failedAfter += 1;
+  } else if (problem !== undefined) countOne(tally.failures, problem);
 }
