@@ -3,6 +3,7 @@
 
 export { withControlApart } from "./drill/control-apart.ts";
 export { type CutOptions, type CutReport, drillCut } from "./drill/cut.ts";
+export { type DiskReport, drillDisk } from "./drill/disk.ts";
 export { withSystem } from "./drill/drill-system.ts";
 export { drillKeys, type KeysOptions, type KeysReport } from "./drill/keys.ts";
 export { drillLease, type LeaseDrillOptions, type LeaseDrillReport } from "./drill/lease.ts";

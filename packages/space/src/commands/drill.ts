@@ -4,6 +4,7 @@
 import { SpaceError } from "@space/model";
 import { withControlApart } from "../drill/control-apart.ts";
 import { drillCut } from "../drill/cut.ts";
+import { drillDisk } from "../drill/disk.ts";
 import { withSystem } from "../drill/drill-system.ts";
 import { drillKeys } from "../drill/keys.ts";
 import { drillLease } from "../drill/lease.ts";
@@ -52,6 +53,7 @@ const drills: Readonly<Record<string, Drill>> = {
       return withSystem(1, (system) => drillCut(system, options));
     },
   },
+  disk: { numbers: {}, run: () => drillDisk() },
   keys: {
     numbers: { callers: 50, rounds: 6, "pace-ms": 50 },
     run: (number) => {

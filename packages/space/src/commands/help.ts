@@ -43,6 +43,7 @@ const text = `SPACE runs untrusted code for AI agents in isolated, stateful sand
       --seconds N --callers N --ramp SECONDS --streams N --pace-ms N --json
   ./space drill keys        keys rotated and revoked under load: no valid caller is refused, the revoked key is at once
       --callers N --rounds N --pace-ms N --json
+  ./space drill disk        give a worker an old copy of its own disk: it is refused until it enrols anew (--json)
   ./space keys list         the signing keys and their states (--data DIR, --json); works beside a running SPACE and without
   ./space keys rotate       let a new key sign; the one before is trusted for three minutes more
   ./space keys revoke KID   trust a key no longer, from now on

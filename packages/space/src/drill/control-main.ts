@@ -6,6 +6,7 @@
 import { parseSandboxId, Secret, type WantedAccess } from "@space/model";
 import { startEmbedded } from "../embedded/embedded-system.ts";
 import type { AskedRoute, ControlConfig, ControlReady } from "./control-process.ts";
+import { drillOptions } from "./drill-system.ts";
 import { ProcessChannel } from "./process-channel.ts";
 
 const channel = new ProcessChannel(
@@ -36,14 +37,9 @@ function running(): ReturnType<typeof start> {
 }
 
 async function start({ data, workers }: ControlConfig) {
-  const free = { host: "127.0.0.1", port: 0 };
   const system = await startEmbedded({
-    data,
-    listen: free,
-    tlsListen: free,
-    domain: "space.localhost",
+    ...drillOptions(data),
     workers,
-    substrate: "namespace",
     log: (line) => process.stderr.write(`${line}\n`),
   });
   const ready: ControlReady = {

@@ -18,6 +18,20 @@ export interface ServedGateway {
   close(): void;
 }
 
+/** One worker, on free ports of loopback, keeping everything there. */
+export function drillOptions(data: string): EmbeddedOptions {
+  const free = { host: "127.0.0.1", port: 0 };
+  return {
+    data,
+    listen: free,
+    tlsListen: free,
+    domain: "space.localhost",
+    workers: 1,
+    substrate: "namespace",
+    log: () => undefined,
+  };
+}
+
 /** A whole system on a throw-away directory; everything of it is gone afterwards, also after an interrupt. */
 export async function withSystem<T>(
   workers: number,
@@ -25,18 +39,8 @@ export async function withSystem<T>(
   options: Partial<EmbeddedOptions> = {},
 ): Promise<T> {
   const data = mkdtempSync(join(tmpdir(), "space-drill-"));
-  const free = { host: "127.0.0.1", port: 0 };
   try {
-    const system = await startEmbedded({
-      data,
-      listen: free,
-      tlsListen: free,
-      domain: "space.localhost",
-      workers,
-      substrate: "namespace",
-      log: () => undefined,
-      ...options,
-    });
+    const system = await startEmbedded({ ...drillOptions(data), workers, ...options });
     const interrupted = (): void => void system.stop().finally(() => process.exit(130));
     process.once("SIGINT", interrupted);
     process.once("SIGTERM", interrupted);

@@ -20,6 +20,8 @@ export interface Tally {
 export type Asked = Readonly<Tally>;
 
 const everyMs = 10;
+const enough = 20;
+const longestMs = 60_000;
 
 /** Presents one capability to its worker over and over, as a gateway would that knows no better, and counts as it goes. */
 export async function presentAgainAndAgain(
@@ -49,12 +51,16 @@ export async function presentAgainAndAgain(
   return tally;
 }
 
-/** The same for so long. */
+/** The same for so long, and until enough has been answered to say something of it. */
 export function presentFor(
   ms: number,
   presented: { readonly link: FrameLink; readonly entry: RouteEntry },
 ): Promise<Asked> {
-  const untilMs = systemClock.monotonicMs() + ms;
-  const goesOn = (): boolean => systemClock.monotonicMs() < untilMs;
-  return presentAgainAndAgain({ ...presented, goesOn }, { requests: 0, admitted: 0, lastAdmittedMs: 0 });
+  const startedMs = systemClock.monotonicMs();
+  const tally: Tally = { requests: 0, admitted: 0, lastAdmittedMs: 0 };
+  const goesOn = (): boolean => {
+    const tookMs = systemClock.monotonicMs() - startedMs;
+    return tookMs < ms || (tally.requests < enough && tookMs < longestMs);
+  };
+  return presentAgainAndAgain({ ...presented, goesOn }, tally);
 }
