@@ -316,6 +316,11 @@ describe("the link to the control plane", () => {
     await assert.rejects(rig.worker.serveControlPlane(plane.accept(), endpoint), { code: "bundle/rollback" });
     await settle();
     assert.equal(plane.link.closed, true);
+    assert.deepEqual(rig.audit.of("keys/replaced").at(-1), { version: 7 });
+    assert.deepEqual(
+      rig.audit.of("keys/refused").map(({ held, code }) => [held, code]),
+      [[7, "bundle/rollback"]],
+    );
   });
 
   test("an execution that ends is reported until the control plane has it", async () => {
