@@ -84,17 +84,16 @@ export {
 export { enteredFrom, mayEnter, type SandboxState } from "./lifecycle.ts";
 export type { ActivationPhase, ActivationRecord, ActivationStore } from "./ports/activation-store.ts";
 export type { AuditCheckpoint, AuditSink, AuditWitness, CheckpointSigner } from "./ports/audit.ts";
+export type { AuditEvent, AuditEventName, AuditFields } from "./ports/audit-events.ts";
 export {
-  type AuditEvent,
-  type AuditEventName,
   type AuditFieldClasses,
-  type AuditFields,
   auditFieldClass,
   auditFieldClasses,
   type FieldClass,
   redactAuditFields,
-} from "./ports/audit-events.ts";
+} from "./ports/audit-field-classes.ts";
 export type {
+  BridgeRefusal,
   ChangeReason,
   InstallReason,
   KeyChangeReason,
@@ -103,6 +102,14 @@ export type {
   StopReason,
 } from "./ports/audit-reasons.ts";
 export { refusalFacts } from "./ports/audit-refusal.ts";
+export {
+  type BridgeEvent,
+  type BridgeEventFields,
+  type BridgeReport,
+  bridgeReportLimit,
+  type SeenReport,
+  type ToldBridgeEventName,
+} from "./ports/bridge-events.ts";
 export type { BootClock, Clock } from "./ports/clock.ts";
 export type { EnrolmentStore, SuccessionStore } from "./ports/enrolment-store.ts";
 export type { AdoptRequest, HostControl, RekeyRequest } from "./ports/host-control.ts";

@@ -4,10 +4,13 @@
 import {
   type ActivationId,
   type AdoptRequest,
+  type BridgeReport,
   type HostControl,
   type RekeyRequest,
+  type SeenReport,
   SpaceError,
 } from "@space/model";
+import type { BridgeEvents } from "./bridge-events.ts";
 import { type EndpointPorts, GuestEndpoint } from "./guest-endpoint.ts";
 import {
   type ActivationPorts,
@@ -27,7 +30,8 @@ export interface RegistryOptions {
   readonly workdir: string;
 }
 
-type RegistryPorts = EndpointPorts & ActivationPorts & { readonly gate: LeaseGate };
+type RegistryPorts = EndpointPorts &
+  ActivationPorts & { readonly gate: LeaseGate; readonly audit: BridgeEvents };
 
 /** The activations that this process serves, and the worker's commands on them. */
 export class ActivationRegistry implements HostControl {
@@ -94,6 +98,10 @@ export class ActivationRegistry implements HostControl {
   holdUntil(deadlineBootMs: number): Promise<void> {
     this.#ports.gate.holdUntil(deadlineBootMs);
     return Promise.resolve();
+  }
+
+  takeReport(seen: SeenReport | null): Promise<BridgeReport> {
+    return this.#ports.audit.take(seen);
   }
 
   list(): Promise<readonly ActivationId[]> {

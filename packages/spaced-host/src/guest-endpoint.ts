@@ -2,15 +2,9 @@
 // Copyright 2026 The SPACE authors
 
 import type { Socket } from "node:net";
-import {
-  type ActivationId,
-  type AuditSink,
-  type Clock,
-  isSpaceError,
-  type Secret,
-  SpaceError,
-} from "@space/model";
+import { type ActivationId, type Clock, isSpaceError, type Secret, SpaceError } from "@space/model";
 import { GuestConnection, GuestConnectionError } from "@space/spaced-guest";
+import type { BridgeAudit } from "./bridge-events.ts";
 
 /** What the kernel says of the process behind a connected Unix socket, read after the connection was made. */
 export interface PeerEvidence {
@@ -41,7 +35,7 @@ export interface EndpointIdentity {
 export interface EndpointPorts {
   readonly clock: Clock;
   readonly connectGuest: GuestConnector;
-  readonly audit: AuditSink;
+  readonly audit: BridgeAudit;
 }
 
 /** How to reach one activation's guest, and who must be there. */
@@ -69,7 +63,7 @@ export class GuestEndpoint {
     } catch (error) {
       if (isSpaceError(error, "endpoint/mismatch")) {
         const { activationId } = this.identity;
-        this.#ports.audit.record("endpoint/refused", { activationId, problem: error.details.problem });
+        this.#ports.audit.record("bridge/endpoint-refused", { activationId, problem: error.details.problem });
       }
       throw error;
     }

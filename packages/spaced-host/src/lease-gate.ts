@@ -3,6 +3,7 @@
 
 import { type BootClock, fencedLimitMs } from "@space/model";
 import { type LinkStream, resetReason, type StreamHandlers } from "@space/wire";
+import type { BridgeAudit } from "./bridge-events.ts";
 
 /**
  * R-16: until when this worker may serve, held by the bridge itself: a daemon that stood still must not reach a guest, nor
@@ -11,12 +12,15 @@ import { type LinkStream, resetReason, type StreamHandlers } from "@space/wire";
  */
 export class LeaseGate {
   readonly #clock: BootClock;
+  readonly #audit: BridgeAudit;
+  #isFenced = false;
   #deadlineMs = Number.POSITIVE_INFINITY;
   readonly #streams = new Set<GatedStream>();
   #cancelEnd: () => void = () => undefined;
 
-  constructor(clock: BootClock) {
+  constructor(clock: BootClock, audit: BridgeAudit) {
     this.#clock = clock;
+    this.#audit = audit;
   }
 
   /** Asked of every piece, of the clock itself. */
@@ -31,8 +35,11 @@ export class LeaseGate {
     this.#deadlineMs = deadlineBootMs;
     this.#cancelEnd();
     const leftMs = Math.max(0, deadlineBootMs - this.#clock.bootMs());
-    this.#cancelEnd = this.#clock.after(leftMs + fencedLimitMs, () => this.#giveUp());
-    if (this.isOpen) for (const stream of [...this.#streams]) stream.pass();
+    this.#cancelEnd = this.#clock.after(leftMs, () => this.#fence());
+    if (!this.isOpen) return;
+    if (this.#isFenced) this.#audit.record("bridge/fence-lifted", {});
+    this.#isFenced = false;
+    for (const stream of [...this.#streams]) stream.pass();
   }
 
   enter(stream: GatedStream): void {
@@ -47,9 +54,20 @@ export class LeaseGate {
     this.#cancelEnd();
   }
 
+  /** For the log alone: what may pass is asked of the clock, whenever this is run. */
+  #fence(): void {
+    if (this.isOpen) return;
+    this.#isFenced = true;
+    this.#audit.record("bridge/fenced", {});
+    const heldMs = this.#clock.bootMs() - this.#deadlineMs;
+    this.#cancelEnd = this.#clock.after(Math.max(0, fencedLimitMs - heldMs), () => this.#giveUp());
+  }
+
   #giveUp(): void {
     if (this.isOpen) return;
-    for (const stream of [...this.#streams]) stream.fail(resetReason.leaseEnded);
+    const held = [...this.#streams];
+    this.#audit.record("bridge/fence-given-up", { cutStreams: held.length });
+    for (const stream of held) stream.fail(resetReason.leaseEnded);
   }
 }
 

@@ -2,7 +2,7 @@
 // Copyright 2026 The SPACE authors
 
 import type { Duplex } from "node:stream";
-import { type AuditSink, type BootClock, isSpaceError, type Random } from "@space/model";
+import { type BootClock, isSpaceError, type Random } from "@space/model";
 import {
   decodeJson,
   FrameLink,
@@ -16,6 +16,7 @@ import {
   serveRpc,
 } from "@space/wire";
 import { ActivationRegistry } from "./activation-registry.ts";
+import { type BridgeAudit, BridgeEvents } from "./bridge-events.ts";
 import { type DaemonEvidence, type DaemonRule, judgeDaemon } from "./daemon-gate.ts";
 import { Exchange } from "./exchange.ts";
 import type { GuestConnector } from "./guest-endpoint.ts";
@@ -38,7 +39,6 @@ export interface SpacedHostPorts {
   readonly clock: BootClock;
   readonly random: Random;
   readonly connectGuest: GuestConnector;
-  readonly audit: AuditSink;
   /** No daemon has come for the whole orphan limit: the process should end, and with it everything it serves. */
   readonly onOrphaned: () => void;
 }
@@ -59,21 +59,18 @@ const rpcBeginning = Buffer.from('{"rpc":');
 
 export function createSpacedHost(options: SpacedHostOptions, ports: SpacedHostPorts): SpacedHost {
   const { defaultUser = "user", workdir = "/home/user", orphanLimitMs = defaultOrphanLimitMs } = options;
-  const gate = new LeaseGate(ports.clock);
-  const registry = new ActivationRegistry({ defaultUser, workdir }, { ...ports, gate });
+  const events = new BridgeEvents(ports);
+  const gate = new LeaseGate(ports.clock, events);
+  const registry = new ActivationRegistry({ defaultUser, workdir }, { ...ports, gate, audit: events });
   const commands = hostControlHandlers(registry);
   const onOpen = (stream: LinkStream, head: Buffer): StreamHandlers =>
-    open(stream, head, { registry, gate, commands });
+    open(stream, head, { registry, gate, audit: events, commands });
   let link: FrameLink | undefined;
-  const orphaned = (): void => {
-    ports.audit.record("bridge/orphaned", { limitMs: orphanLimitMs });
-    ports.onOrphaned();
-  };
-  let cancelOrphanTimer = ports.clock.after(orphanLimitMs, orphaned);
+  let cancelOrphanTimer = ports.clock.after(orphanLimitMs, ports.onOrphaned);
 
   return {
     serve(socket, peer) {
-      admit(socket, peer, options.daemon, ports.audit);
+      admit(socket, peer, options.daemon, events);
       cancelOrphanTimer();
       const previous = link;
       const current: FrameLink = new FrameLink(socket, {
@@ -82,7 +79,7 @@ export function createSpacedHost(options: SpacedHostOptions, ports: SpacedHostPo
         onClose: () => {
           if (link !== current) return;
           link = undefined;
-          cancelOrphanTimer = ports.clock.after(orphanLimitMs, orphaned);
+          cancelOrphanTimer = ports.clock.after(orphanLimitMs, ports.onOrphaned);
         },
       });
       link = current;
@@ -95,12 +92,13 @@ export function createSpacedHost(options: SpacedHostOptions, ports: SpacedHostPo
       last?.destroy(undefined);
       gate.close();
       registry.close();
+      events.close();
     },
   };
 }
 
 /** the gate stays shut, and the socket unread, until the peer is verified. */
-function admit(socket: Duplex, peer: DaemonEvidence | undefined, rule: DaemonRule, audit: AuditSink): void {
+function admit(socket: Duplex, peer: DaemonEvidence | undefined, rule: DaemonRule, audit: BridgeAudit): void {
   try {
     judgeDaemon(peer, rule);
   } catch (error) {
@@ -116,6 +114,7 @@ function admit(socket: Duplex, peer: DaemonEvidence | undefined, rule: DaemonRul
 interface Serving {
   readonly registry: ActivationRegistry;
   readonly gate: LeaseGate;
+  readonly audit: BridgeAudit;
   readonly commands: ReadonlyMap<string, RpcHandler>;
 }
 
@@ -141,16 +140,19 @@ function command(
   return serveRpc(stream, { rpc, params }, commands);
 }
 
-function operation(stream: LinkStream, head: Buffer, { registry, gate }: Serving): StreamHandlers {
+function operation(stream: LinkStream, head: Buffer, { registry, gate, audit }: Serving): StreamHandlers {
   const gated = new GatedStream(gate, stream);
   const exchange = new Exchange(gated, parseHostOperationHead(JSON.parse(head.toString("utf8"))));
-  const activation = registry.find(exchange.head.activation);
+  const activationId = exchange.head.activation;
+  const activation = registry.find(activationId);
   if (!gate.isOpen) {
+    audit.record("bridge/operation-refused", { activationId, reason: "no lease" });
     stream.reset(resetReason.leaseEnded); // nothing is begun
     exchange.onReset(resetReason.leaseEnded);
     return exchange;
   }
   if (activation === undefined) {
+    audit.record("bridge/operation-refused", { activationId, reason: "not adopted" });
     answerJson(exchange, 503, { code: 503, message: "The sandbox is not served here at present" });
   } else serveOperation(activation, exchange);
   return gated.handle(exchange);

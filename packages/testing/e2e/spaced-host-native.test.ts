@@ -14,7 +14,6 @@ import { type ConnectedGuest, createSpacedHost, type SpacedHost } from "@space/s
 import { FrameLink, type HostOperationHead, hostControlOver } from "@space/wire";
 import { GuestHost, needsRoot, type TestGuest } from "../src/guest-host.ts";
 import { actingAs, enveloped, RigAnswer, type RigRequest } from "../src/host-rig.ts";
-import { RecordingAudit } from "../src/recording-audit.ts";
 
 // The bridge in front of a real guest: real sockets, real processes, real time.
 
@@ -49,7 +48,7 @@ before(async () => {
   guest = await guests.start();
   host = createSpacedHost(
     { daemon: { uid: 0 } },
-    { clock, random, audit: new RecordingAudit(), connectGuest, onOrphaned: () => undefined },
+    { clock, random, connectGuest, onOrphaned: () => undefined },
   );
   const [near, far] = duplexPair();
   host.serve(far, { pid: process.pid, uid: 0, startTime: "1" });

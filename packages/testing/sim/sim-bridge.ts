@@ -4,6 +4,7 @@
 import {
   type ActivationId,
   type AdoptRequest,
+  type BridgeReport,
   type HostControl,
   type RekeyRequest,
   SpaceError,
@@ -84,6 +85,11 @@ export class SimBridge implements HostControl {
   /** The machine's own fence holds the guests; what waits for them waits here. */
   async holdUntil(deadlineBootMs: number): Promise<void> {
     this.#ports.machine.holdUntil(deadlineBootMs);
+  }
+
+  /** Nothing to tell: the simulation keeps no audit log. */
+  takeReport(): Promise<BridgeReport> {
+    return new Promise(() => undefined);
   }
 
   async list(): Promise<readonly ActivationId[]> {

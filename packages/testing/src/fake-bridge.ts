@@ -5,8 +5,10 @@ import { type Duplex, duplexPair } from "node:stream";
 import {
   type ActivationId,
   type AdoptRequest,
+  type BridgeReport,
   type HostControl,
   type RekeyRequest,
+  type SeenReport,
   SpaceError,
 } from "@space/model";
 import {
@@ -139,6 +141,24 @@ export class FakeBridge implements HostControl {
   async release(activationId: ActivationId): Promise<void> {
     await this.#command("release");
     this.served.delete(activationId);
+  }
+
+  /** Told to whoever asks, as the real one does: again, until it is acknowledged. */
+  readonly reports: BridgeReport[] = [];
+  #tell: (() => void) | undefined;
+
+  report(...events: BridgeReport["events"]): void {
+    this.reports.push({ source: "0".repeat(16), number: this.reports.length + 1, events });
+    this.#tell?.();
+  }
+
+  async takeReport(seen: SeenReport | null): Promise<BridgeReport> {
+    const at = seen?.number ?? 0;
+    while (this.reports[at] === undefined)
+      await new Promise<void>((resolve) => {
+        this.#tell = resolve;
+      });
+    return this.reports[at];
   }
 
   async list(): Promise<readonly ActivationId[]> {

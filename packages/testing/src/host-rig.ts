@@ -2,7 +2,15 @@
 // Copyright 2026 The SPACE authors
 
 import { duplexPair } from "node:stream";
-import { type AdoptRequest, type HostControl, newActivationId, parseSandboxId, Secret } from "@space/model";
+import {
+  type AdoptRequest,
+  type BridgeEvent,
+  type HostControl,
+  newActivationId,
+  parseSandboxId,
+  Secret,
+  type SeenReport,
+} from "@space/model";
 import { createSpacedHost, type DaemonEvidence, type SpacedHost } from "@space/spaced-host";
 import {
   FrameLink,
@@ -14,7 +22,6 @@ import {
   type StreamHandlers,
 } from "@space/wire";
 import { FakeGuest } from "./fake-guest.ts";
-import { RecordingAudit } from "./recording-audit.ts";
 import { SeededRandom } from "./seeded-random.ts";
 import { settle, VirtualClock } from "./virtual-clock.ts";
 
@@ -116,7 +123,6 @@ export const daemon: DaemonEvidence = { pid: 77, uid: 0, startTime: "1" };
 /** A bridge with one fake guest, and the worker's end of its link. Nothing in it needs a kernel, a clock or a network. */
 export class HostRig {
   readonly clock = new VirtualClock();
-  readonly audit = new RecordingAudit();
   readonly random = new SeededRandom("host");
   readonly secret = new Secret<Uint8Array>(this.random.bytes(32));
   readonly activationId = newActivationId(this.random);
@@ -127,6 +133,7 @@ export class HostRig {
   });
   readonly host: SpacedHost;
   orphaned = 0;
+  #seen: SeenReport | null = null;
   link: FrameLink;
   control: HostControl;
 
@@ -136,7 +143,6 @@ export class HostRig {
       {
         clock: this.clock,
         random: this.random,
-        audit: this.audit,
         connectGuest: () => this.guest.connect(),
         onOrphaned: () => {
           this.orphaned += 1;
@@ -152,6 +158,19 @@ export class HostRig {
     const rig = new HostRig();
     await rig.control.adopt(rig.adoption());
     return rig;
+  }
+
+  /** What the bridge has told for the audit log, up to now; it is acknowledged. */
+  async told(): Promise<readonly BridgeEvent[]> {
+    const told: BridgeEvent[] = [];
+    for (;;) {
+      const asked = this.control.takeReport(this.#seen);
+      await this.clock.advance(5_000);
+      const report = await Promise.race([asked, settle().then(() => undefined)]);
+      if (report === undefined) return told;
+      this.#seen = report;
+      told.push(...report.events);
+    }
   }
 
   /** A new daemon connects. */

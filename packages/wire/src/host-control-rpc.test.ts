@@ -6,6 +6,7 @@ import { duplexPair } from "node:stream";
 import { it } from "node:test";
 import {
   type AdoptRequest,
+  type BridgeReport,
   type Clock,
   type HostControl,
   isSpaceError,
@@ -31,6 +32,15 @@ const request: AdoptRequest = {
   guest: { pid: 12, startTime: "345" },
   isFirst: true,
   variables: { A: "1", __proto__x: "2" },
+};
+
+const report: BridgeReport = {
+  source: "0123456789abcdef",
+  number: 7,
+  events: [
+    { name: "bridge/endpoint-refused", fields: { activationId, problem: "pid", times: 3 } },
+    { name: "bridge/suppressed", fields: { times: 9 } },
+  ],
 };
 
 const stoppedClock: Clock = { wallMs: () => 0, monotonicMs: () => 0, after: () => () => undefined };
@@ -61,6 +71,10 @@ function recording(calls: unknown[][]): HostControl {
     release: async (...args) => void calls.push(["release", ...args]),
     holdUntil: async (...args) => void calls.push(["holdUntil", ...args]),
     list: async () => [activationId, next],
+    takeReport: async (seen) => {
+      calls.push(["takeReport", seen]);
+      return report;
+    },
   };
 }
 
@@ -73,6 +87,9 @@ it("carries each command with its parameters, the secret included", async () => 
   await remote.release(next);
   await remote.holdUntil(1234.5);
   assert.deepEqual(await remote.list(), [activationId, next]);
+  const { source, number } = report;
+  assert.deepEqual(await remote.takeReport(null), report);
+  assert.deepEqual(await remote.takeReport({ source, number }), report);
   link.destroy(undefined);
 
   const [adopted, rekeyed] = calls as [
@@ -88,6 +105,8 @@ it("carries each command with its parameters, the secret included", async () => 
     ["quiesce", next, 250],
     ["release", next],
     ["holdUntil", 1234.5],
+    ["takeReport", null],
+    ["takeReport", { source, number }],
   ]);
 });
 

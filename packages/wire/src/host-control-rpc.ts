@@ -13,6 +13,7 @@ import {
   Secret,
   SpaceError,
 } from "@space/model";
+import { parseBridgeReport, parseSeenReport } from "./bridge-report-codec.ts";
 import type { FrameLink } from "./link.ts";
 import { callRpc, type RpcHandler } from "./rpc.ts";
 
@@ -23,8 +24,11 @@ const methods = {
   release: "host.release",
   holdUntil: "host.hold-until",
   list: "host.list",
+  takeReport: "host.take-report",
 } as const;
 
+/** How long a report is waited for, before it is asked for again. */
+const reportDeadlineMs = 600_000;
 /** Length of an activation's secret. */
 const secretBytes = 32;
 /** Longest wait that a `quiesce` may ask for. */
@@ -57,6 +61,10 @@ export function hostControlOver(link: FrameLink, clock: Clock): HostControl {
       await call(methods.holdUntil, { deadlineBootMs });
     },
     list: async () => parseActivationIds(await call(methods.list, null)),
+    takeReport: async (seen) => {
+      const taken = seen && { source: seen.source, number: seen.number };
+      return parseBridgeReport(await call(methods.takeReport, { seen: taken }, reportDeadlineMs));
+    },
   };
 }
 
@@ -89,6 +97,10 @@ export function hostControlHandlers(control: HostControl): ReadonlyMap<string, R
       },
     ],
     [methods.list, async () => control.list()],
+    [
+      methods.takeReport,
+      async (params) => control.takeReport(parseSeenReport(members(params, "take report", ["seen"])["seen"])),
+    ],
   ]);
 }
 

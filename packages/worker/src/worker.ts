@@ -150,6 +150,7 @@ function gatherParts(options: WorkerOptions, ports: WorkerPorts): WorkerParts {
       clock,
       executions,
       counters,
+      audit: ports.audit,
       deadlineBootMs: () => parts.lease.deadlineBootMs,
       onRefused: (activation, problem) => {
         const activationId = activation.identity.activation.id;

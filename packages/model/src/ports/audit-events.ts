@@ -16,6 +16,7 @@ import type { SandboxState } from "../lifecycle.ts";
 import type { SigningKeyState } from "../signing-key.ts";
 import type { DenyReason, RefreshReason } from "../verdict.ts";
 import type {
+  BridgeRefusal,
   ChangeReason,
   InstallReason,
   KeyChangeReason,
@@ -27,7 +28,7 @@ import type { SigningKeyChange } from "./signing-key-store.ts";
 
 /**
  * Every event that the audit log can hold, with its fields. A line here and its fields' classes in
- * {@link auditFieldClasses} are the only way to add an event.
+ * `auditFieldClasses` are the only way to add an event.
  */
 export interface AuditFields {
   "admission/denied": {
@@ -97,12 +98,38 @@ export interface AuditFields {
   "keys/replaced": { readonly version: number };
   /** R-10: an older bundle, another of the same version, or one that the root has not signed. */
   "keys/refused": { readonly held: number; readonly code: ErrorCode; readonly problem: string };
-  "bridge/daemon-accepted": { readonly pid: number };
-  "bridge/daemon-refused": { readonly problem: string };
-  "bridge/adopted": { readonly activationId: ActivationId; readonly sandboxId: SandboxId };
-  "bridge/rekeyed": { readonly from: ActivationId; readonly to: ActivationId };
-  "bridge/released": { readonly activationId: ActivationId };
-  "bridge/orphaned": { readonly limitMs: number };
+  /** R-20: this worker's verified connection to its bridge. `known`: what the bridge served already. */
+  "bridge/connected": { readonly known: number; readonly adopted: number };
+  /** Its report was not of its form: it is not heard again before the next connection. */
+  "bridge/misbehaved": { readonly code: ErrorCode; readonly problem: string };
+  /** What follows is the bridge's own word. The same again within seconds is one event, `times` over. */
+  "bridge/daemon-accepted": { readonly pid: number; readonly times: number };
+  "bridge/daemon-refused": { readonly problem: string; readonly times: number };
+  "bridge/endpoint-refused": {
+    readonly activationId: ActivationId;
+    readonly problem: string;
+    readonly times: number;
+  };
+  /** R-16, R-19: an operation of the daemon's was not begun. */
+  "bridge/operation-refused": {
+    readonly activationId: ActivationId;
+    readonly reason: BridgeRefusal;
+    readonly times: number;
+  };
+  "bridge/adopted": {
+    readonly activationId: ActivationId;
+    readonly sandboxId: SandboxId;
+    readonly times: number;
+  };
+  "bridge/rekeyed": { readonly from: ActivationId; readonly to: ActivationId; readonly times: number };
+  "bridge/released": { readonly activationId: ActivationId; readonly times: number };
+  /** R-16: the deadline that it was told has passed: nothing passes to or from a guest. */
+  "bridge/fenced": { readonly times: number };
+  "bridge/fence-lifted": { readonly times: number };
+  /** R-16: fenced for so long that the streams which were held have ended. */
+  "bridge/fence-given-up": { readonly cutStreams: number; readonly times: number };
+  /** Events of further kinds that found no room; what they were is lost. */
+  "bridge/suppressed": { readonly times: number };
   /** A change of a sandbox was written; `state` is the one after it. */
   "sandbox/changed": {
     readonly sandboxId: SandboxId;
@@ -239,148 +266,4 @@ export type AuditEventName = keyof AuditFields;
 export interface AuditEvent<N extends AuditEventName = AuditEventName> {
   readonly name: N;
   readonly fields: AuditFields[N];
-}
-
-/**
- * `public`: may be shown to whoever operates SPACE. `sensitive`: names a person's credential, an address, or text that an
- * outsider chose; written, and shown on request only. `secret`: never written.
- */
-export type FieldClass = "public" | "sensitive" | "secret";
-
-export type AuditFieldClasses = {
-  readonly [N in AuditEventName]: { readonly [F in keyof AuditFields[N]]: FieldClass };
-};
-
-/** The class of every field. A field without one does not compile, and is not written at run time. */
-export const auditFieldClasses: AuditFieldClasses = {
-  "admission/denied": { admission: "public", sandboxId: "sensitive", reason: "public", presenter: "public" },
-  "admission/refreshed": {
-    admission: "public",
-    sandboxId: "sensitive",
-    reason: "public",
-    presenter: "public",
-  },
-  "gateway/misbehaved": { presenter: "public", problem: "public" },
-  "route/repaired": { sandboxId: "public", rejected: "public", found: "public" },
-  "route/denied": { admission: "public", sandboxId: "public" },
-  "worker/misbehaved": { admission: "public", workerId: "public", problem: "public" },
-  "api/answered": {
-    operation: "public",
-    tenantId: "public",
-    keyId: "sensitive",
-    sandboxId: "sensitive",
-    status: "public",
-    code: "public",
-  },
-  "caller/revoked": { sandboxId: "public" },
-  "execution/activated": { identity: "public", memory: "public" },
-  "execution/installed": { identity: "public", reason: "public" },
-  "execution/paused": { identity: "public", cutStreams: "public" },
-  "execution/pause-aborted": { identity: "public" },
-  "execution/retired": { identity: "public", keptFrozen: "public", cutStreams: "public" },
-  "execution/exited": { activationId: "public", reason: "public" },
-  "execution/stopped": { activationId: "public", reason: "public" },
-  "command/refused": { command: "public", sandboxId: "public", code: "public", problem: "public" },
-  "execution/readopted": { activationId: "public", sandboxId: "public" },
-  "endpoint/refused": { activationId: "public", problem: "public" },
-  "keys/replaced": { version: "public" },
-  "keys/refused": { held: "public", code: "public", problem: "public" },
-  "bridge/daemon-accepted": { pid: "public" },
-  "bridge/daemon-refused": { problem: "public" },
-  "bridge/adopted": { activationId: "public", sandboxId: "public" },
-  "bridge/rekeyed": { from: "public", to: "public" },
-  "bridge/released": { activationId: "public" },
-  "bridge/orphaned": { limitMs: "public" },
-  "sandbox/changed": {
-    sandboxId: "public",
-    change: "public",
-    state: "public",
-    generation: "public",
-    revision: "public",
-    reason: "public",
-  },
-  "sandbox/change-unknown": {
-    sandboxId: "public",
-    change: "public",
-    onRevision: "public",
-    reason: "public",
-    code: "public",
-  },
-  "sandbox/recovered": { sandboxId: "public", lost: "public", generation: "public" },
-  "capability/issued": {
-    capabilityId: "public",
-    sandboxId: "public",
-    generation: "public",
-    tenantId: "public",
-    principal: "sensitive",
-    presenter: "public",
-    reason: "public",
-  },
-  "certificate/issued": {
-    identity: "public",
-    certificate: "public",
-    previous: "public",
-    restoredFrom: "public",
-    reason: "public",
-  },
-  "chain-head/issued": { sandboxId: "public", certificate: "public", manifest: "public", reason: "public" },
-  "manifest/countersigned": {
-    sandboxId: "public",
-    generation: "public",
-    manifest: "public",
-    reason: "public",
-  },
-  "retirement/issued": { identity: "public", reason: "public" },
-  "lease/granted": { workerId: "public", position: "public", termSeconds: "public", reason: "public" },
-  "caller/refused": { sandboxId: "sensitive", problem: "public" },
-  "signing-key/changed": {
-    kid: "public",
-    change: "public",
-    state: "public",
-    bundle: "public",
-    reason: "public",
-  },
-  "tenant/created": { tenantId: "public" },
-  "api-key/created": { keyId: "sensitive", tenantId: "public" },
-  "api-key/revoked": { keyId: "sensitive", wasValid: "public" },
-  "api-key/refused": { problem: "public" },
-  "mesh/certified": { name: "public", thumbprint: "public", reason: "public" },
-  "worker/enrolled": { workerId: "public", reason: "public" },
-  "worker/superseded": { workerId: "public" },
-  "worker/connected": { workerId: "public", running: "public", ended: "public", lost: "public" },
-  "worker/reconciled": { workerId: "public", ended: "public", lost: "public" },
-  "worker/disconnected": { workerId: "public" },
-  "lease/withheld": { workerId: "public" },
-  "lease/ended": { workerId: "public" },
-  "lease/given-up": { workerId: "public", cutStreams: "public" },
-  "lease/taken": { workerId: "public", position: "public", fenced: "public" },
-  "worker/refused": { workerId: "public", problem: "public" },
-  "order/undelivered": { workerId: "public", sandboxId: "public", order: "public", code: "public" },
-  "upkeep/failed": { task: "public", sandboxId: "public", code: "public" },
-  "mesh/refused": { problem: "public", peer: "sensitive" },
-  "audit/opened": { log: "public", process: "public" },
-  "audit/witness": { kind: "public", proof: "public" },
-  "audit/checkpoint": { token: "public" },
-  "audit/recovered": { tornBytes: "public", tornDigest: "public" },
-  "audit/dropped": { count: "public" },
-  "audit/trimmed": { throughSequence: "public", digest: "public" },
-};
-
-/**
- * The class of a field by the names alone, for what was read or built at run time: `secret` unless the table says
- * otherwise.
- */
-export function auditFieldClass(event: string, field: string): FieldClass {
-  if (!Object.hasOwn(auditFieldClasses, event)) return "secret";
-  const classes: Readonly<Record<string, FieldClass>> = auditFieldClasses[event as AuditEventName]; // cast: it has the line
-  return Object.hasOwn(classes, field) ? (classes[field] ?? "secret") : "secret";
-}
-
-/** The fields of an event as they may be written: whatever is secret, or in no table, is replaced by its mark. */
-export function redactAuditFields(event: string, fields: object): Readonly<Record<string, unknown>> {
-  const written: Record<string, unknown> = {};
-  for (const [field, value] of Object.entries(fields)) {
-    written[field] = auditFieldClass(event, field) === "secret" ? "[secret]" : value;
-  }
-  return written;
 }

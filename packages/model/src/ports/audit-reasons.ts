@@ -69,3 +69,10 @@ export type KeyChangeReason =
   | "overlap over"
   /** Its private half was lost before it signed anything. */
   | "lost";
+
+/** Why the bridge did not begin an operation. */
+export type BridgeRefusal =
+  /** */
+  | "no lease"
+  /** It serves no such activation. */
+  | "not adopted";

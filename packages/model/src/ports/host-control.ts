@@ -3,6 +3,7 @@
 
 import type { ActivationId, SandboxId } from "../ids.ts";
 import type { Secret } from "../secret.ts";
+import type { BridgeReport, SeenReport } from "./bridge-events.ts";
 
 export interface AdoptRequest {
   readonly activationId: ActivationId;
@@ -40,4 +41,9 @@ export interface HostControl {
   /** R-16: from this moment of the host's boot-time clock on nothing passes to or from a guest, until a later one is said. */
   holdUntil(deadlineBootMs: number): Promise<void>;
   list(): Promise<readonly ActivationId[]>;
+  /**
+   * Resolves with the next report for the audit log as soon as there is one, a little later where one was taken just now.
+   * `seen` acknowledges; what is not acknowledged is told again, also to another daemon. The latest call gets it.
+   */
+  takeReport(seen: SeenReport | null): Promise<BridgeReport>;
 }

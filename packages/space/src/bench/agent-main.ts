@@ -60,7 +60,6 @@ function openBridge(): FrameLink {
       clock: systemClock,
       random: systemRandom,
       connectGuest,
-      audit: { record: () => undefined },
       onOrphaned: () => process.exit(1),
     },
   );

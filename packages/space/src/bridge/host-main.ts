@@ -5,7 +5,7 @@
 
 import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
-import { type AuditSink, SpaceError } from "@space/model";
+import { SpaceError } from "@space/model";
 import { peerCredentials, peerProcess, processStartTime } from "@space/platform-linux";
 import { type ConnectedGuest, createSpacedHost, type PeerEvidence } from "@space/spaced-host";
 import { errorLog } from "../host/error-log.ts";
@@ -16,23 +16,27 @@ import { readBridgeConfig } from "./bridge-config.ts";
 
 const config = readBridgeConfig(process.argv[2] ?? "");
 const log = errorLog();
-const audit: AuditSink = { record: (name, fields) => log.info({ ...fields, event: name }) };
 
 const host = createSpacedHost(
   { daemon: { uid: 0 } },
-  { clock: systemClock, random: systemRandom, connectGuest, audit, onOrphaned: () => process.exit(0) },
+  { clock: systemClock, random: systemRandom, connectGuest, onOrphaned },
 );
 
 const server = createServer((socket) => {
   socket.on("error", () => undefined); // the link reports its end
   try {
     host.serve(socket, daemonBehind(socket));
-  } catch (error) {
-    socket.destroy();
-    log.warn({ error: String(error) }, "daemon refused");
+  } catch {
+    socket.destroy(); // the bridge has told why, for the worker's audit log
   }
 });
 server.listen(config.socket);
+
+/** No daemon is left to be told; the next one finds another bridge. */
+function onOrphaned(): void {
+  log.warn({ event: "bridge orphaned" });
+  process.exit(0);
+}
 
 /** the kernel's word on who listens at the guest's socket, read on every new connection. */
 async function connectGuest(path: string): Promise<ConnectedGuest> {
@@ -57,7 +61,11 @@ function evidenceOf(socket: Socket): PeerEvidence {
 
 /** The peer, when it is the very process that root has noted as the daemon; otherwise nobody. */
 function daemonBehind(socket: Socket): PeerEvidence | undefined {
-  const peer = evidenceOf(socket);
-  const noted = readDaemonNote(config.daemonNote);
-  return noted.pid === peer.pid && noted.startTime === peer.startTime ? peer : undefined;
+  try {
+    const peer = evidenceOf(socket);
+    const noted = readDaemonNote(config.daemonNote);
+    return noted.pid === peer.pid && noted.startTime === peer.startTime ? peer : undefined;
+  } catch {
+    return undefined; // it has ended, or nothing is noted: refused, and told, as nobody
+  }
 }

@@ -5,6 +5,7 @@ import type { Duplex } from "node:stream";
 import {
   type ActivationId,
   type ActivationRecord,
+  type AuditSink,
   type Clock,
   type HostControl,
   isSpaceError,
@@ -14,6 +15,7 @@ import { FrameLink, hostControlOver, type LinkStream, type StreamHandlers } from
 import type { WorkerCounters } from "../counters.ts";
 import type { WorkerLimits } from "../limits.ts";
 import type { HostConnector } from "../ports.ts";
+import { BridgeReports } from "./bridge-reports.ts";
 import { eachLimited } from "./each-limited.ts";
 import type { Executions } from "./executions.ts";
 
@@ -22,6 +24,7 @@ export interface HostBridgePorts {
   readonly clock: Clock;
   readonly executions: Executions;
   readonly counters: WorkerCounters;
+  readonly audit: AuditSink;
   /** until when this worker may serve; 0 while it may not. */
   readonly deadlineBootMs: () => number;
   /** Told when the bridge has refused a process's endpoint: it is not forwarded to, and never by a weaker check. */
@@ -37,6 +40,7 @@ export class HostBridge {
   readonly #ports: HostBridgePorts;
   readonly #hosted = new Set<ActivationId>();
   readonly #closing = new AbortController();
+  readonly #reports: BridgeReports;
   #link: FrameLink | undefined;
   #control: HostControl | undefined;
   #retryMs: number;
@@ -45,6 +49,7 @@ export class HostBridge {
   constructor(limits: WorkerLimits, ports: HostBridgePorts) {
     this.#limits = limits;
     this.#ports = ports;
+    this.#reports = new BridgeReports(ports);
     this.#retryMs = limits.bridgeRetryMs;
   }
 
@@ -62,7 +67,7 @@ export class HostBridge {
     const control = hostControlOver(link, this.#ports.clock);
     try {
       await control.holdUntil(this.#ports.deadlineBootMs()); // before anything is forwarded
-      await this.#agree(control);
+      this.#ports.audit.record("bridge/connected", await this.#agree(control));
     } catch (error) {
       link.destroy(error);
       throw error;
@@ -71,6 +76,7 @@ export class HostBridge {
     this.#link = link;
     this.#control = control;
     this.#retryMs = this.#limits.bridgeRetryMs;
+    void this.#reports.follow(control, () => !link.closed);
   }
 
   /** Opens an operation's stream; undefined when there is no verified connection now: then nothing was forwarded. */
@@ -146,26 +152,31 @@ export class HostBridge {
   }
 
   /** Both sides agree on what runs: missing activations are adopted, unknown ones released. */
-  async #agree(control: HostControl): Promise<void> {
+  async #agree(control: HostControl): Promise<{ readonly known: number; readonly adopted: number }> {
     const known = new Set(await control.list());
     this.#hosted.clear();
+    let adopted = 0;
     await eachLimited(this.#ports.executions.all(), this.#limits.adoptionsAtOnce, async (activation) => {
       const { id } = activation.identity.activation;
       if (known.has(id)) this.#hosted.add(id);
-      else if (activation.phase === "running") await this.#adoptOrRefuse(control, activation);
+      else if (activation.phase === "running" && (await this.#adoptOrRefuse(control, activation)))
+        adopted += 1;
     });
     for (const id of known) {
       if (this.#ports.executions.find(id) === undefined) await control.release(id);
     }
+    return { known: known.size, adopted };
   }
 
-  async #adoptOrRefuse(control: HostControl, activation: ActivationRecord): Promise<void> {
+  async #adoptOrRefuse(control: HostControl, activation: ActivationRecord): Promise<boolean> {
     try {
       await adoptBy(control, activation, false);
       this.#hosted.add(activation.identity.activation.id);
+      return true;
     } catch (error) {
       if (!isSpaceError(error) || isSpaceError(error, "link/closed")) throw error;
       this.#ports.onRefused(activation, error.code);
+      return false;
     }
   }
 

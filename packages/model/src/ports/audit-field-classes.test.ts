@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { it } from "node:test";
-import { type AuditFieldClasses, auditFieldClass, redactAuditFields } from "./audit-events.ts";
+import { type AuditFieldClasses, auditFieldClass, redactAuditFields } from "./audit-field-classes.ts";
 
 it("a field without a class does not compile", () => {
   // @ts-expect-error: `problem` has no class
