@@ -18,7 +18,7 @@ import { AuditLog } from "./audit-log.ts";
 import type { AuditLogLimits } from "./limits.ts";
 import type { LogFiles } from "./segment-files.ts";
 import { listSegments } from "./segments.ts";
-import { type LogReport, verifyLog } from "./verify-log.ts";
+import { type LogReport, type VerifyLogOptions, verifyLog } from "./verify-log.ts";
 
 export const root: SigningKey = newSigningKey();
 export const signing: SigningKey = newSigningKey();
@@ -70,12 +70,15 @@ export class LogFolder implements Disposable {
     for (const { callback } of due) callback();
   }
 
-  verify(kept?: string): LogReport {
+  /** Whose log it is, and whose word counts. */
+  get about(): VerifyLogOptions {
     const trust = { rootKey: root.publicKey, meshAuthority: undefined };
+    return { directory: this.path, process: "control-plane", trust };
+  }
+
+  verify(kept?: string): LogReport {
     return verifyLog({
-      directory: this.path,
-      process: "control-plane",
-      trust,
+      ...this.about,
       ...(kept !== undefined && { kept }),
     });
   }

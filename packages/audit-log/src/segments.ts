@@ -31,14 +31,15 @@ export function segmentName(firstSequence: number): string {
   return `${String(firstSequence).padStart(16, "0")}.jsonl`;
 }
 
-/** A log's segments in order. Throws when the directory cannot be read. */
+/** A log's segments in order; one that the retention removes just now is none. Throws when the directory cannot be read. */
 export function listSegments(directory: string): readonly Segment[] {
   return readdirSync(directory)
     .flatMap((name) => {
       const first = nameForm.exec(name)?.[1];
       if (first === undefined) return [];
       const path = join(directory, name);
-      return [{ name, path, firstSequence: Number(first), sizeBytes: statSync(path).size }];
+      const stats = statSync(path, { throwIfNoEntry: false });
+      return stats === undefined ? [] : [{ name, path, firstSequence: Number(first), sizeBytes: stats.size }];
     })
     .sort((a, b) => a.firstSequence - b.firstSequence);
 }

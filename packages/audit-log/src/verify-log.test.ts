@@ -2,14 +2,15 @@
 // Copyright 2026 The SPACE authors
 
 import assert from "node:assert/strict";
-import { readFileSync, rmSync } from "node:fs";
+import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { it } from "node:test";
 import { newSigningKey } from "@space/capability";
 import { lineDigest, parseRecord, recordLine } from "./audit-record.ts";
 import { LogFolder, signerOf, signing, writeMany } from "./log.fixture.ts";
 import { lastCheckpointName } from "./log-writer.ts";
-import type { LogReport } from "./verify-log.ts";
+import { listSegments } from "./segments.ts";
+import { type LogReport, verifyLog } from "./verify-log.ts";
 
 const found = ({ problems }: LogReport): readonly string[] =>
   problems.map(({ kind, sequence }) => `${kind} ${sequence}`);
@@ -144,4 +145,20 @@ it("reads what is no record, and lines without end, without giving up", async ()
   folder.rewrite((lines) => lines.with(9, "x".repeat(200_000)).with(14, "{}"));
   const kinds = found(folder.verify());
   assert.ok(kinds.includes("altered 10") && kinds.includes("altered 15"), kinds.join());
+});
+
+it("reads anew when the retention removes a segment while it reads: that is no alarm", async () => {
+  using folder = new LogFolder();
+  const limits = { segmentBytes: 4_000, totalBytes: 12_000 };
+  await writeMany(folder.open(limits), 30);
+  const stale = listSegments(folder.path);
+  await writeMany(folder.open(limits), 100);
+  assert.equal(existsSync(stale[0]?.path ?? ""), false, "the fault landed");
+  let looks = 0;
+  const report = verifyLog(folder.about, (directory) => {
+    looks += 1;
+    return looks === 1 ? stale : listSegments(directory);
+  });
+  assert.deepEqual([report.problems, looks], [[], 2]);
+  assert.throws(() => verifyLog(folder.about, () => stale), { code: "ENOENT" }, "it does not go on for ever");
 });

@@ -40,16 +40,35 @@ export interface LogReport {
   readonly problemsLeftOff: number;
 }
 
+/** How often a log is read anew whose retention took a file away meanwhile: each round has the next 16 MiB to do it in. */
+const readsLimit = 5;
+
 /**
- * Reads a whole log and says what was altered, removed, reordered or cut off since it was written. Memory is bounded by
- * the longest line and the limit of findings. Throws when the files cannot be read.
+ * Reads a whole log and says what was altered, removed, reordered or cut off since it was written. The writer may go on
+ * meanwhile: what it adds and what its retention removes is no alarm. Memory is bounded by the longest line and the limit
+ * of findings. `list` finds the segments. Throws when the files cannot be read.
  */
-export function verifyLog(options: VerifyLogOptions): LogReport {
+export function verifyLog(options: VerifyLogOptions, list = listSegments): LogReport {
+  for (let reads = 1; ; reads += 1) {
+    try {
+      return readLog(options, list);
+    } catch (error) {
+      if (reads === readsLimit || !isGone(error)) throw error;
+    }
+  }
+}
+
+function readLog(options: VerifyLogOptions, list: typeof listSegments): LogReport {
   const reader = new LogReader(options);
-  for (const segment of listSegments(options.directory)) {
+  for (const segment of list(options.directory)) {
     for (const line of readLines(segment.path)) reader.take(segment.name, line);
   }
   return reader.finish();
+}
+
+/** A file that was listed was removed before it was read. A folder that is not there stays so. */
+function isGone(error: unknown): boolean {
+  return error instanceof Error && "code" in error && error.code === "ENOENT";
 }
 
 /** More records than this without a checkpoint come from no writer that works. */

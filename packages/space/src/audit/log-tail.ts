@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
+import { existsSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
 import { listSegments, parseRecord, readLines } from "@space/audit-log";
 import type { FoundLog } from "../data/audit-directories.ts";
@@ -28,7 +29,9 @@ function lastOf({ process, directory }: FoundLog, count: number): readonly Shown
   return last;
 }
 
+/** None of a segment that the retention has removed meanwhile. */
 function* recordsOf(path: string): Generator<ShownRecord["record"]> {
+  if (!existsSync(path)) return;
   for (const { bytes, isWhole } of readLines(path)) {
     const record = isWhole ? parseRecord(bytes.toString("utf8")) : undefined;
     if (record !== undefined) yield record;
