@@ -6,6 +6,7 @@
 import { awaitPredecessors } from "@space/control-plane/await-predecessors";
 import { type LeasePorts, Leases } from "@space/control-plane/leases";
 import {
+  type BootClock,
   isSpaceError,
   leaseMarginMs,
   type PendingSideEffect,
@@ -106,6 +107,12 @@ async function isOverAtStart(): Promise<boolean> {
 type LeaseRequest = Parameters<Leases["renew"]>[1];
 const identityDigest = "records" as LeaseRequest["records"]; // cast: nothing here compares it
 
+/** All of the host's clocks show the same moment, and no timer goes off. */
+function stoodClock(clock: { readonly nowMs: number }): BootClock {
+  const now = (): number => clock.nowMs;
+  return { bootMs: now, wallMs: now, monotonicMs: now, after: () => () => undefined };
+}
+
 function leasePorts(
   clock: { readonly nowMs: number },
   { owes, wasGranted }: { readonly owes: boolean; readonly wasGranted: boolean },
@@ -125,7 +132,7 @@ function leasePorts(
       tell: async () => undefined,
     },
     signer: { lease: () => "grant" },
-    clock: { bootMs: () => clock.nowMs, wallMs: () => clock.nowMs, after: () => () => undefined },
+    clock: stoodClock(clock),
     audit: { record: () => undefined },
     limits: { leaseMs, leaseWaitMs: 1, leaseRetryMs: 1 },
   } as unknown as LeasePorts; // cast: all that these decisions use

@@ -39,6 +39,7 @@ export function controlSteps(state: CoreState, rules: Rules): CoreStep[] {
   return [
     ...claims(state, rules),
     ...starts(state, rules),
+    ...pauseSteps(state, rules),
     ...ends(state, rules),
     ...acknowledgements(state),
   ];
@@ -65,6 +66,9 @@ function claimed(state: CoreState, at: number, phase: Phase): CoreState {
     isPublished: false,
     runs: false,
     order: "none",
+    pause: "none",
+    isQuiet: false,
+    isWritten: false,
   } as const;
   return { ...state, phase, executions: [...state.executions, execution] };
 }
@@ -116,26 +120,58 @@ function lateSteps(state: CoreState, rules: Rules): CoreStep[] {
 }
 
 /** Each end is one conditional write, with the order to retire what may run. */
-function ends(state: CoreState, { decisions, guards }: Rules): CoreStep[] {
-  const { phase, executions } = state;
-  const generation = executions.length;
-  if (generation === 0) return [];
-  const steps: CoreStep[] = [];
-  const add = (what: string, to: Exclude<Phase, "none">, isEnd: boolean): void => {
-    if (!decisions.enters(phase, to)) return;
-    const mustTell = isEnd && guards.writesOrders && executionOf(state, generation).order === "none";
-    const ended = mustTell ? withExecution(state, generation, { order: "told" }) : state;
-    steps.push({ name: `control ${what} ${generation}`, next: { ...ended, phase: to } });
-  };
-  if (phase === "creating") add("gives up", "failed", true);
-  if (phase === "resuming") add("gives up", "paused", true);
-  if (phase === "running") add("begins to pause", "pausing", false);
-  if (phase === "pausing") add("has paused", "paused", true);
-  if (phase === "pausing") add("does not pause", "running", false);
-  if (phase === "running" || phase === "pausing") add("has lost", "lost", true);
-  add("kills", "killing", true);
-  add("has killed", "killed", false);
-  return steps;
+function ends(state: CoreState, rules: Rules): CoreStep[] {
+  const { phase } = state;
+  const isOpen = phase === "running" || phase === "pausing";
+  return [
+    ...(phase === "creating" ? ended(state, "gives up", "failed", rules) : []),
+    ...(phase === "resuming" ? ended(state, "gives up", "paused", rules) : []),
+    ...(isOpen ? ended(state, "has lost", "lost", rules) : []),
+    ...(phase === "none" ? [] : ended(state, "kills", "killing", rules)),
+    ...(phase === "killing" ? ended(state, "has killed", "killed", rules) : []),
+  ];
+}
+
+function ended(
+  state: CoreState,
+  what: string,
+  to: Exclude<Phase, "none">,
+  { decisions, guards }: Rules,
+): CoreStep[] {
+  const generation = state.executions.length;
+  if (!decisions.enters(state.phase, to)) return [];
+  const { order } = executionOf(state, generation);
+  const told = guards.writesOrders && order === "none" ? "told" : order;
+  const next = withExecution({ ...state, phase: to }, generation, { order: told });
+  return [{ name: `control ${what} ${generation}`, next }];
+}
+
+/**
+ * Snapshot, then commit; or the abort, recorded first, so that no commit on the older revision can win any more, and done
+ * at the worker before the sandbox counts as running again (incident 31). One whose answer is lost is asked again.
+ */
+function pauseSteps(state: CoreState, rules: Rules): CoreStep[] {
+  const { phase } = state;
+  const { decisions, guards } = rules;
+  const generation = state.executions.length;
+  const to = (what: string, change: Parameters<typeof withExecution>[2], into: Phase): CoreStep => ({
+    name: `control ${what} ${generation}`,
+    next: withExecution({ ...state, phase: into }, generation, change),
+  });
+  if (phase === "running" && decisions.enters(phase, "pausing"))
+    return [to("asks for a snapshot of", { pause: "asked" }, "pausing")];
+  if (phase !== "pausing") return [];
+  const { pause } = executionOf(state, generation);
+  const mayCommit = pause === "snapshot" || (pause === "aborted" && !guards.recordsAborts);
+  return [
+    ...(mayCommit ? ended(state, "has paused", "paused", rules) : []),
+    ...(pause === "asked" || pause === "aborting"
+      ? []
+      : [to("aborts the pause of", { pause: "aborting" }, phase)]),
+    ...(pause === "aborted" && decisions.enters(phase, "running")
+      ? [to("hears that the pause is aborted of", { pause: "none" }, "running")]
+      : []),
+  ];
 }
 
 function acknowledgements(state: CoreState): CoreStep[] {

@@ -3,7 +3,7 @@
 
 import { type CoreState, executionOf, generationsOf, workerOf, workers } from "./core-state.ts";
 import type { Rules } from "./rules.ts";
-import { recordAt } from "./worker-steps.ts";
+import { presentable, reachedBy } from "./worker-steps.ts";
 
 /** What must hold, and what it says of a state or of a step: whether it was put to the test there, and failed. */
 export interface Invariant {
@@ -20,26 +20,13 @@ const finding = (isTested: boolean, isBroken: boolean): Finding => {
   return isTested ? "holds" : "idle";
 };
 
-/** The execution that an operation with a capability for `generation` reaches at a worker now; 0: none. */
-function reached(state: CoreState, generation: number, at: number, { decisions, guards }: Rules): number {
-  const { record, holds } = workerOf(state, at);
-  if (record === 0 || !(holds || !guards.fences) || !executionOf(state, record).runs) return 0;
-  const capability = { generation, worker: executionOf(state, generation).at };
-  return decisions.verdict(capability, recordAt(state, at)) === "match" ? record : 0;
-}
-
-/** The generations for which somebody has a capability: he may present it at any worker, whatever he was told since. */
-function presentable(state: CoreState): readonly number[] {
-  return generationsOf(state).filter((generation) => executionOf(state, generation).isPublished);
-}
-
 function reaches(
   state: CoreState,
   rules: Rules,
 ): readonly { readonly capability: number; readonly reached: number }[] {
   return presentable(state).flatMap((capability) =>
     workers.flatMap((at) => {
-      const execution = reached(state, capability, at, rules);
+      const execution = reachedBy(state, capability, at, rules);
       return execution === 0 ? [] : [{ capability, reached: execution }];
     }),
   );
@@ -57,11 +44,11 @@ const reachesItsOwn: Invariant = {
 };
 
 const oneActs: Invariant = {
-  name: "statement 2: at most one incarnation acts: has a process on a worker that holds a lease",
+  name: "statement 2: at most one incarnation acts: has a process, not frozen, on a worker that holds a lease",
   inState: (state, { guards }) => {
     const acting = generationsOf(state).filter((generation) => {
-      const { runs, at } = executionOf(state, generation);
-      return runs && (workerOf(state, at).holds || !guards.fences);
+      const { runs, isQuiet, at } = executionOf(state, generation);
+      return runs && !isQuiet && (workerOf(state, at).holds || !guards.fences);
     });
     return finding(acting.length > 0, acting.length > 1);
   },
@@ -122,6 +109,22 @@ const deleteWins: Invariant = {
   },
 };
 
+const pauseKeepsAll: Invariant = {
+  name: "statement 7: what was let in before a pause is reported as done is in its snapshot",
+  inStep: (before, after) => {
+    const isCommitted = before.phase === "pausing" && after.phase === "paused";
+    return finding(isCommitted, isCommitted && executionOf(before, before.executions.length).isWritten);
+  },
+};
+
+const abortedRuns: Invariant = {
+  name: "incident 31: a sandbox that runs was not left standing still by a pause",
+  inState: (state) => {
+    if (state.phase !== "running") return "idle";
+    return finding(true, executionOf(state, state.executions.length).isQuiet);
+  },
+};
+
 const confirmedIsOver: Invariant = {
   name: "R-12, R-16: what was acknowledged as retired neither runs nor can be reached",
   inState: (state, rules) => {
@@ -129,7 +132,7 @@ const confirmedIsOver: Invariant = {
     return finding(
       over.length > 0,
       over.some(
-        (of) => executionOf(state, of).runs || workers.some((at) => reached(state, of, at, rules) === of),
+        (of) => executionOf(state, of).runs || workers.some((at) => reachedBy(state, of, at, rules) === of),
       ),
     );
   },
@@ -143,5 +146,7 @@ export const coreInvariants: readonly Invariant[] = [
   publishedIsInstalled,
   onlyTheEndedIsRetired,
   noRecordGoesBack,
+  pauseKeepsAll,
+  abortedRuns,
   deleteWins,
 ];

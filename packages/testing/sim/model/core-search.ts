@@ -5,7 +5,7 @@ import { type CoreStep, controlSteps, isAwaited, leaseSteps } from "./control-st
 import { coreInvariants } from "./core-invariants.ts";
 import { type CoreState, type Execution, firstCore, packCore } from "./core-state.ts";
 import type { Rules } from "./rules.ts";
-import { workerSteps } from "./worker-steps.ts";
+import { operationSteps, workerSteps } from "./worker-steps.ts";
 
 /** More than this does not fit into memory. */
 const statesLimit = 4_000_000;
@@ -30,7 +30,12 @@ export interface CoreGraph {
 
 /** Every step that can happen now without a gateway. Steps that change nothing are none. */
 export function coreSteps(state: CoreState, rules: Rules): CoreStep[] {
-  const all = [...controlSteps(state, rules), ...leaseSteps(state, rules), ...workerSteps(state, rules)];
+  const all = [
+    ...controlSteps(state, rules),
+    ...leaseSteps(state, rules),
+    ...workerSteps(state, rules),
+    ...operationSteps(state, rules),
+  ];
   return all.map(({ name, next }) => ({ name, next: normalised(next, rules) }));
 }
 
@@ -41,16 +46,21 @@ function normalised(state: CoreState, rules: Rules): CoreState {
 }
 
 function reduced(state: CoreState, execution: Execution, generation: number, { guards }: Rules): Execution {
-  const { command, isCertified, runs } = execution;
+  const { command, pause, isCertified, runs, isWritten } = execution;
   const isUnderWay = command === "activate" || command === "install";
   const isHeard =
     isUnderWay || isAwaited(state, generation) || (command === "installed" && !guards.comparesRevision);
-  const next = isHeard ? command : "over"; // nobody waits for the answer any more
-  // A process starts once: without one, and with none on its way, the certificate is refused for ever.
-  const isUsable = isCertified && (runs || !guards.checksProcess);
-  return next === command && isUsable === isCertified
-    ? execution
-    : { ...execution, command: next, isCertified: isUsable };
+  const isPausing = state.phase === "pausing" && generation === state.executions.length;
+  const isPauseUnderWay = pause === "asked" || pause === "aborting";
+  const mayCommit = isPausing && (pause === "snapshot" || !guards.recordsAborts);
+  return {
+    ...execution,
+    command: isHeard ? command : "over", // nobody waits for the answer any more
+    pause: isPausing || isPauseUnderWay ? pause : "none",
+    // A process starts once: without one, and with none on its way, the certificate is refused for ever.
+    isCertified: isCertified && (runs || !guards.checksProcess),
+    isWritten: isWritten && mayCommit, // no commit, nothing that could be missing from it
+  };
 }
 
 /** Visits every state of the core, nearest first; ends at the first step or state that breaks an invariant. */

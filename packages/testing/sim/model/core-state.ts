@@ -14,6 +14,13 @@ export type Command = (typeof commands)[number];
 export const orders = ["none", "told", "done", "acknowledged"] as const;
 export type Order = (typeof orders)[number];
 
+/**
+ * Where the pause of a generation stands: the snapshot was asked for; was made, and the answer is on its way; the abort was
+ * recorded, and is on its way to the worker; is done.
+ */
+export const pauses = ["none", "asked", "snapshot", "aborting", "aborted"] as const;
+export type Pause = (typeof pauses)[number];
+
 export const phases = [
   "none",
   "creating",
@@ -40,6 +47,11 @@ export interface Execution {
   /** Its process exists. */
   readonly runs: boolean;
   readonly order: Order;
+  readonly pause: Pause;
+  /** Its process stands still for a snapshot, and admits nothing. */
+  readonly isQuiet: boolean;
+  /** An operation was let in since the snapshot was made. */
+  readonly isWritten: boolean;
 }
 
 export interface Worker {
@@ -67,23 +79,29 @@ export const firstCore: CoreState = {
   workers: workers.map(() => ({ record: 0, isRetired: false, holds: true, isOver: false })),
 };
 
-const executionValues = commands.length * orders.length * 2 ** 4;
+const executionValues = commands.length * orders.length * pauses.length * 2 ** 6;
 
-/** The state as one integer, one to one: up to 3 generations stay below 2^53. */
+/** The state as one integer, one to one: every part has its own digits, and all of them stay below 2^53. */
 export function packCore({ executions, phase, workers: at }: CoreState): number {
   let packed = phases.indexOf(phase);
   for (const worker of at) packed = packed * 32 + packWorker(worker);
-  for (const execution of executions) packed = packed * (executionValues + 1) + 1 + packExecution(execution);
-  return packed * 4 + executions.length;
+  for (const generation of allGenerations) {
+    const execution = executions[generation - 1];
+    packed = packed * (executionValues + 1) + (execution === undefined ? 0 : 1 + packExecution(execution));
+  }
+  if (!Number.isSafeInteger(packed)) throw new TypeError("a state does not fit into one integer");
+  return packed;
 }
 
 function packWorker({ record, isRetired, holds, isOver }: Worker): number {
   return record * 8 + (isRetired ? 4 : 0) + (holds ? 2 : 0) + (isOver ? 1 : 0);
 }
 
-function packExecution({ at, command, isCertified, isPublished, runs, order }: Execution): number {
-  const flags = at * 8 + (isCertified ? 4 : 0) + (isPublished ? 2 : 0) + (runs ? 1 : 0);
-  return (commands.indexOf(command) * orders.length + orders.indexOf(order)) * 16 + flags;
+function packExecution(execution: Execution): number {
+  const { at, command, isCertified, isPublished, runs, order, pause, isQuiet, isWritten } = execution;
+  const told = (commands.indexOf(command) * orders.length + orders.indexOf(order)) * pauses.length;
+  const flags = [isCertified, isPublished, runs, isQuiet, isWritten];
+  return flags.reduce((all, flag) => all * 2 + (flag ? 1 : 0), (told + pauses.indexOf(pause)) * 2 + at);
 }
 
 export function executionOf(state: CoreState, generation: number): Execution {

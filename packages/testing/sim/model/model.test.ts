@@ -17,7 +17,7 @@ import { plantedFaults } from "./planted-faults.ts";
 import { searchProduct } from "./product-search.ts";
 import { productGuards } from "./rules.ts";
 
-test("R-12, R-13, R-15, R-16, R-24: no state that two workers, two gateways and two generations can reach breaks an invariant", async () => {
+test("R-12, R-13, R-15, R-16, R-24, incident 31: no state that two workers, two gateways and two generations can reach breaks an invariant", async () => {
   const { found, whole, invariants } = await searchModel(2);
   assert.equal(found, null);
   assert.ok((whole?.states ?? 0) > 500_000, "every state was visited");

@@ -17,6 +17,10 @@ export interface Guards {
   readonly installsFirst: boolean;
   /** Incident 32: who drives a start publishes only if nobody has decided otherwise meanwhile. */
   readonly comparesRevision: boolean;
+  /** Incident 31: an abort is recorded before it is done: from then on no commit of the pause wins. */
+  readonly recordsAborts: boolean;
+  /** A snapshot is made of a process that stands still, and nothing is let in until it goes on. */
+  readonly quiesces: boolean;
   /** a certificate is installed only for a process that runs with the key that it names. */
   readonly checksProcess: boolean;
 }
@@ -28,6 +32,8 @@ export const productGuards: Guards = {
   writesOrders: true,
   installsFirst: true,
   comparesRevision: true,
+  recordsAborts: true,
+  quiesces: true,
   checksProcess: true,
 };
 

@@ -9,6 +9,7 @@ import {
   withExecution,
   withWorker,
   workerOf,
+  workers,
 } from "./core-state.ts";
 import type { HeldRecord } from "./decisions.ts";
 import type { Rules } from "./rules.ts";
@@ -18,9 +19,12 @@ export function workerSteps(state: CoreState, rules: Rules): CoreStep[] {
   return generationsOf(state).flatMap((generation) => [
     ...arrivals(state, generation, rules),
     ...replays(state, generation, rules),
+    ...pauseArrivals(state, generation, rules),
     ...exits(state, generation),
   ]);
 }
+
+const stopped = { runs: false, isQuiet: false } as const;
 
 export function recordAt(state: CoreState, at: number): HeldRecord {
   const { record, isRetired } = workerOf(state, at);
@@ -29,8 +33,9 @@ export function recordAt(state: CoreState, at: number): HeldRecord {
 
 /** A command arrives, or its link breaks and it never does. An order to retire is told again until it is acknowledged. */
 function arrivals(state: CoreState, generation: number, rules: Rules): CoreStep[] {
-  const { command, order, at } = executionOf(state, generation);
+  const { command, order, at, pause } = executionOf(state, generation);
   const isUnderWay = command === "activate" || command === "install";
+  const isOvertaken = isUnderWay || pause === "asked" || pause === "aborting";
   const steps: CoreStep[] = [];
   if (isUnderWay) {
     const lost = withExecution(state, generation, { command: "over" });
@@ -50,11 +55,29 @@ function arrivals(state: CoreState, generation: number, rules: Rules): CoreStep[
       next: answered,
     });
   }
-  if (order === "told" && !(isUnderWay && rules.guards.keepsOrder)) {
+  if (order === "told" && !(isOvertaken && rules.guards.keepsOrder)) {
     const next = withExecution(retired(state, generation, rules), generation, { order: "done" });
     steps.push({ name: `worker ${at} is told retire ${generation}`, next });
   }
   return steps;
+}
+
+/** With a lease, a snapshot makes the process stand still; what aborts it lets it go on. Or the link breaks. */
+function pauseArrivals(state: CoreState, generation: number, { guards }: Rules): CoreStep[] {
+  const { pause, at, runs } = executionOf(state, generation);
+  if (pause !== "asked" && pause !== "aborting") return [];
+  const { record, isRetired, holds } = workerOf(state, at);
+  const isDone = runs && record === generation && !isRetired && (holds || !guards.fences);
+  const what = pause === "asked" ? `snapshot ${generation}` : `abort the pause of ${generation}`;
+  const done = { pause: "snapshot", isQuiet: guards.quiesces, isWritten: false } as const;
+  const undone = { pause: "aborted", isQuiet: false } as const;
+  const lost = withExecution(state, generation, { pause: "none" });
+  if (!isDone) return [{ name: `${what} is lost, or refused`, next: lost }];
+  const next = withExecution(state, generation, pause === "asked" ? done : undone);
+  return [
+    { name: `worker ${at} is told ${what}`, next },
+    { name: `${what} is lost`, next: lost },
+  ];
 }
 
 /** A certificate and a retirement that were signed once can come again, from whoever saw them, at any time. */
@@ -75,9 +98,7 @@ function replays(state: CoreState, generation: number, rules: Rules): CoreStep[]
 function exits(state: CoreState, generation: number): CoreStep[] {
   const { runs } = executionOf(state, generation);
   if (!runs) return [];
-  return [
-    { name: `the process of ${generation} ends`, next: withExecution(state, generation, { runs: false }) },
-  ];
+  return [{ name: `the process of ${generation} ends`, next: withExecution(state, generation, stopped) }];
 }
 
 /** R-1, R-16: with a lease, and only if no such generation or a later one was ever started or installed here. */
@@ -99,7 +120,7 @@ function endOlder(state: CoreState, generation: number, ends: (older: number) =>
   const { at } = executionOf(state, generation);
   const executions = state.executions.map((old, index) => {
     const isOlder = index + 1 < generation && old.at === at && old.runs;
-    return isOlder && ends(index + 1) ? { ...old, runs: false } : old;
+    return isOlder && ends(index + 1) ? { ...old, ...stopped } : old;
   });
   return { ...state, executions };
 }
@@ -122,8 +143,40 @@ function installed(state: CoreState, generation: number, { decisions }: Rules): 
 function retired(state: CoreState, generation: number, { decisions }: Rules): CoreState {
   const { at } = executionOf(state, generation);
   const record = recordAt(state, at);
-  const ended = withExecution(state, generation, { runs: false });
+  const ended = withExecution(state, generation, stopped);
   return decisions.retires(record, { generation, worker: at })
     ? withWorker(ended, at, { isRetired: true })
     : ended;
+}
+
+/** The execution that an operation with a capability for `generation` reaches at a worker now; 0: none. */
+export function reachedBy(
+  state: CoreState,
+  generation: number,
+  at: number,
+  { decisions, guards }: Rules,
+): number {
+  const { record, holds } = workerOf(state, at);
+  if (record === 0 || !(holds || !guards.fences)) return 0;
+  const { runs, isQuiet } = executionOf(state, record);
+  if (!runs || isQuiet) return 0;
+  const capability = { generation, worker: executionOf(state, generation).at };
+  return decisions.verdict(capability, recordAt(state, at)) === "match" ? record : 0;
+}
+
+/** The generations for which somebody has a capability: he may present it at any worker, whatever he was told since. */
+export function presentable(state: CoreState): readonly number[] {
+  return generationsOf(state).filter((generation) => executionOf(state, generation).isPublished);
+}
+
+/** An operation is let in, and changes what it reaches: that matters while a snapshot could still be committed. */
+export function operationSteps(state: CoreState, rules: Rules): CoreStep[] {
+  return presentable(state).flatMap((capability) =>
+    workers.flatMap((at) => {
+      const reached = reachedBy(state, capability, at, rules);
+      if (reached === 0) return [];
+      const next = withExecution(state, reached, { isWritten: true });
+      return [{ name: `an operation with a capability for ${capability} writes at worker ${at}`, next }];
+    }),
+  );
 }
