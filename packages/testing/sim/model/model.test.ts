@@ -34,6 +34,14 @@ test("the search of states by bits and a plain search of whole states visit as m
   assert.equal(product.steps, plain.steps);
 });
 
+test("the search of states by bits ends where a gateway breaks an invariant", async () => {
+  const product = await productDecisions();
+  const decisions = { ...product, isDoubted: () => false };
+  const rules = { decisions, guards: productGuards, generations: 1 };
+  const { broken } = searchProduct(searchCore(rules), gatewayTable(decisions), rules);
+  assert.equal(broken, "R-24: a rejected entry is not presented again");
+});
+
 for (const { name, fault, edits } of plantedFaults) {
   test(`the model's search finds it when ${name}: ${fault}`, () => {
     const main = join(import.meta.dirname, "main.ts");
