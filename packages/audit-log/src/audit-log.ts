@@ -72,6 +72,11 @@ export class AuditLog implements AuditSink {
     this.#writer.signWith(signer);
   }
 
+  /** Events that found no room, and of which the log does not say so yet. */
+  get dropped(): number {
+    return this.#writer.dropped;
+  }
+
   /** Resolves when everything recorded so far is written and synced, or has been dropped. */
   settled(): Promise<void> {
     return this.#writer.settled();

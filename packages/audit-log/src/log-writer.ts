@@ -55,6 +55,10 @@ export class LogWriter {
     return this.#waitingBytes;
   }
 
+  get dropped(): number {
+    return this.#dropped;
+  }
+
   add(record: WaitingRecord): void {
     if (this.#isClosed) return;
     this.#waiting.push(record);

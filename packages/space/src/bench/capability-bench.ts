@@ -4,6 +4,7 @@
 import { sign, verify } from "node:crypto";
 import { type Admission, admit, CapabilityVerifier } from "@space/capability";
 import type { IdentityVerdict } from "@space/model";
+import { type AuditCost, measureAuditCost } from "./audit-cost.ts";
 import { type CapabilityScene, newScene } from "./capability-scene.ts";
 import { type JoseKeys, joseKeys, joseSign, joseVerify } from "./jose-contender.ts";
 import { type MachineFacts, machineFacts } from "./machine.ts";
@@ -30,6 +31,7 @@ export interface CapabilityBenchReport {
   readonly contenders: readonly ContenderReport[];
   readonly goals: readonly CapabilityGoal[];
   readonly refusals: RefusalReport;
+  readonly audit: AuditCost;
   /** What makes the run worthless; then the exit code is 1. */
   readonly unsound: readonly string[];
 }
@@ -76,6 +78,8 @@ export async function benchCapability(
     }
   }
   const refusals = measureRefusals(scene, quick);
+  const audit = await measureAuditCost(quick);
+  if (audit.dropped > 0) unsound.push(`${audit.dropped} audit events found no room`);
   if (refusals.served > 0) unsound.push(`${refusals.served} requests that must be refused were served`);
   if (refusals.goodRefused > 0) unsound.push(`${refusals.goodRefused} good requests were refused`);
   return {
@@ -87,6 +91,7 @@ export async function benchCapability(
     contenders: contenders.map(({ name }) => summarise(name, samples.get(name) ?? [])),
     goals: goalsOf(samples),
     refusals,
+    audit,
     unsound: [...new Set(unsound)],
   };
 }
@@ -178,7 +183,7 @@ function goalsOf(samples: ReadonlyMap<string, readonly number[]>): readonly Capa
 }
 
 export function tellCapability(report: CapabilityBenchReport): string {
-  const { contenders, goals, refusals, unsound, gate } = report;
+  const { contenders, goals, refusals, audit, unsound, gate } = report;
   const lines = [
     `a capability of ${report.tokenBytes} bytes, ${report.rounds} rounds, ${gate.loud} of ${gate.passed} looks found the machine busy`,
     ...contenders.map(
@@ -189,6 +194,7 @@ export function tellCapability(report: CapabilityBenchReport): string {
     ),
     ...refusals.kinds.map(({ kind, sent, refused }) => `  refused ${refused} of ${sent}: ${kind}`),
     `  ${refusals.perSecond} decisions a second, ${refusals.served} served that must not be`,
+    `  audit of an issue: ${audit.lowUs} us low, ${audit.medianUs} us median where it happens; ${audit.wholeCpuUs} us of CPU with chain, file and checkpoints`,
     ...unsound.map((problem) => `  UNSOUND: ${problem}`),
   ];
   return `${lines.join("\n")}\n`;

@@ -2,7 +2,7 @@
 // Copyright 2026 The SPACE authors
 
 import assert from "node:assert/strict";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
@@ -161,6 +161,23 @@ describe("./space audit", () => {
     assert.match(open, /keyId=key_private/);
     assert.match(open, /sandboxId="i\\u001b\[31mred"/);
     assert.equal((await run("tail", "-n", "0")).stdout, "");
+  });
+
+  it("shows no field that has no class, whoever wrote it, also when sensitive ones are asked for", async () => {
+    const path = listSegments(auditDirectory(data, controlPlaneProcess))[0]?.path ?? "";
+    const previous = "0".repeat(64);
+    const forged = [
+      ["keys/replaced", { version: 77, token: "spc_very-secret" }],
+      ["no/event", { version: "spc_very-secret" }],
+      ["toString", { length: "spc_very-secret" }],
+    ] as const;
+    for (const [event, fields] of forged)
+      appendFileSync(path, `${JSON.stringify({ sequence: 999, previous, atMs: nowMs, event, fields })}\n`);
+    for (const more of [["--sensitive"], ["--json"], ["--sensitive", "--json"], []]) {
+      const { stdout } = await run("tail", "-n", "100", ...more);
+      assert.match(stdout, /77/);
+      assert.equal(stdout.includes("spc_very-secret"), false);
+    }
   });
 
   it("says what it can do", async () => {
