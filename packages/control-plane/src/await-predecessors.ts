@@ -18,7 +18,9 @@ export async function awaitPredecessors(
   { sandboxId }: SandboxRecord,
   successorOn: WorkerId,
 ): Promise<void> {
-  for (const order of await sandboxes.pending({ sandboxId, limit: ordersLimit })) {
+  const orders = await sandboxes.pending({ sandboxId, limit: ordersLimit });
+  if (orders.length > 0) await leases.refresh(); // after the orders were read: no lease is granted in spite of them
+  for (const order of orders) {
     if (order.effect.kind !== "retire") continue;
     const { workerId } = order.effect.identity.placement;
     if (workerId === successorOn || leases.isOver(workerId)) continue; // on its own worker the start itself waits for it

@@ -10,11 +10,13 @@ import {
   type SandboxRecord,
   type SideEffect,
   SpaceError,
+  unreachable,
   type WorkerHandle,
 } from "@space/model";
-import { codeOf, notFound, workerFailure } from "./failures.ts";
+import { codeOf, notFound, takenOver, workerFailure } from "./failures.ts";
 import { type ControlParts, leave } from "./parts.ts";
 import type { RestorePoint } from "./restore-point.ts";
+import { retirementsOf } from "./retirements.ts";
 
 /** One execution to start: its row is `creating` or `resuming`, and claimed by the caller. */
 export interface BringUp {
@@ -38,16 +40,29 @@ export async function bringUp(parts: ControlParts, plan: BringUp): Promise<Sandb
     const certificate = await start(parts, plan);
     outcome = await publish(parts, plan, certificate);
   } catch (cause) {
-    const end = await giveUp(parts, record, `failed: ${codeOf(cause)}`);
-    if (end.kind === "published") return end.record;
-    throw end.kind === "killed" ? notFound(record.sandboxId) : workerFailure(cause, "start");
+    return endOf(parts, record, cause);
   }
-  if (outcome.kind !== "won") {
-    await parts.feeds.enqueue([retire(record)]);
-    throw notFound(record.sandboxId);
-  }
+  if (outcome.kind !== "won") return endOf(parts, record, notFound(record.sandboxId));
   void parts.feeds.deliver(outcome.effects);
   return outcome.record;
+}
+
+/** What became of a start that could not be published: it was all the same, or why not is thrown. */
+async function endOf(parts: ControlParts, record: SandboxRecord, cause: unknown): Promise<SandboxRecord> {
+  const end = await giveUp(parts, record, `failed: ${codeOf(cause)}`);
+  switch (end.kind) {
+    case "published":
+      return end.record;
+    case "killed":
+      throw notFound(record.sandboxId);
+    case "taken-over":
+      throw takenOver(parts.limits.claimMs);
+    case "given-up":
+    case "left":
+      throw workerFailure(cause, "start");
+    default:
+      return unreachable(end);
+  }
 }
 
 async function start(parts: ControlParts, plan: BringUp): Promise<PublishedCertificate> {
@@ -96,7 +111,7 @@ function publish(
 }
 
 export type GivenUp =
-  | { readonly kind: "given-up" | "killed" | "left" }
+  | { readonly kind: "given-up" | "killed" | "left" | "taken-over" }
   | { readonly kind: "published"; readonly record: SandboxRecord };
 
 /**
@@ -108,7 +123,7 @@ export async function giveUp(
   record: SandboxRecord,
   why: ChangeReason,
 ): Promise<GivenUp> {
-  const effects = [retire(record)];
+  const effects = retirementsOf(record.execution);
   const reason = why;
   try {
     const outcome = await parts.sandboxes.change({
@@ -123,6 +138,8 @@ export async function giveUp(
     }
     const latest = await parts.sandboxes.read(record.sandboxId);
     if (latest !== undefined && serves(latest, record)) return { kind: "published", record: latest };
+    // R-4: its process is driven by another replica now, and must not be ended by this one's late word.
+    if (latest !== undefined && isLaterAttempt(latest, record)) return { kind: "taken-over" };
     await parts.feeds.enqueue(effects);
     return { kind: "killed" };
   } catch (error) {
@@ -138,6 +155,8 @@ function serves({ state, execution }: SandboxRecord, claimed: SandboxRecord): bo
   return isOpen && compareIdentity(execution.identity, identity) === "identical";
 }
 
-function retire({ execution }: SandboxRecord): SideEffect {
-  return { kind: "retire", identity: execution.identity, keepFrozen: null };
+function isLaterAttempt({ execution }: SandboxRecord, claimed: SandboxRecord): boolean {
+  const { id, attempt } = claimed.execution.identity.activation;
+  const now = execution.identity.activation;
+  return execution.state !== "ended" && now.id === id && now.attempt > attempt;
 }

@@ -14,7 +14,7 @@ export type ReceiverKind = "gateway" | "worker";
 export interface BundleReceivers {
   /**
    * Offers the bundle to every receiver of the kind that does not hold it yet. Whether each that is leased has made it
-   * durable; false also when one is away and its lease has not run out. Safe to repeat. Never rejects.
+   * durable; false also when one is away and its lease has not run out. Safe to repeat. Throws `store/failed`.
    */
   deliver(kind: ReceiverKind, bundle: StoredKeyBundle): Promise<boolean>;
 }
@@ -66,7 +66,7 @@ export class ConnectedReceivers implements BundleReceivers {
   async deliver(kind: ReceiverKind, bundle: StoredKeyBundle): Promise<boolean> {
     const receivers = kind === "gateway" ? [...this.#gateways] : this.#ports.workers.all().map(keysOf);
     const confirmed = await Promise.all(receivers.map((receiver) => this.#give(receiver, bundle)));
-    return confirmed.every(Boolean) && (kind === "gateway" || !this.#isOneAway());
+    return confirmed.every(Boolean) && (kind === "gateway" || !(await this.#isOneAway(bundle.version)));
   }
 
   async #give(receiver: KeyBundleReceiver, { version, token }: StoredKeyBundle): Promise<boolean> {
@@ -82,10 +82,12 @@ export class ConnectedReceivers implements BundleReceivers {
     }
   }
 
-  /** R-16: one that is away may go on serving by what it knows, until its lease has run out. */
-  #isOneAway(): boolean {
-    const { workers, leases } = this.#ports;
-    return leases.leased().some((workerId) => workers.find(workerId) === undefined);
+  /** R-16: one that is away may go on serving by what it knows, until its lease has run out; or another replica has told it. */
+  async #isOneAway(version: number): Promise<boolean> {
+    const { workers, leases, feeds } = this.#ports;
+    const away = leases.leased().filter((workerId) => workers.find(workerId) === undefined);
+    if (away.length > 0) await feeds.refresh();
+    return away.some((workerId) => feeds.acknowledged(workerId).bundleVersion < version);
   }
 }
 

@@ -45,6 +45,8 @@ export interface ControlPlaneOptions {
   /** From which each sandbox's access token is derived. */
   readonly tokenSecret: Secret<Uint8Array>;
   readonly limits?: Partial<ControlLimits>;
+  /** R-4: where several replicas have one store, the name of this one, the same after each restart; default one for all. */
+  readonly replica?: string;
 }
 
 /** A worker in this very process, or in a test: the same as behind a link. */
@@ -98,6 +100,7 @@ export async function openControlPlane(
 
 async function gatherParts(options: ControlPlaneOptions, ports: ControlPlanePorts): Promise<ControlParts> {
   const limits = { ...defaultControlLimits, ...options.limits };
+  const replica = options.replica ?? "control-plane";
   const { clock, random, receiverStore: receivers, audit } = ports;
   const sandboxes = auditedSandboxes(ports.sandboxes, audit);
   const { rootKey: root, privateKeys: vault, signingKeys: store } = ports;
@@ -111,7 +114,8 @@ async function gatherParts(options: ControlPlaneOptions, ports: ControlPlanePort
   return {
     ...ports,
     sandboxes,
-    owner: Buffer.from(random.bytes(12)).toString("hex"),
+    owner: `${replica}/${Buffer.from(random.bytes(12)).toString("hex")}`,
+    replica,
     limits,
     keys,
     signer,

@@ -21,6 +21,11 @@ export function isUnknown(error: unknown): boolean {
   );
 }
 
+/** another replica has taken over what this one was driving, and ends it. */
+export function takenOver(limitMs: number): SpaceError<"deadline/passed"> {
+  return new SpaceError("deadline/passed", { what: "claim", limitMs });
+}
+
 /** The code alone: for reasons that are kept and shown. */
 export function codeOf(error: unknown): ErrorCode {
   return isSpaceError(error) ? error.code : "internal/bug";

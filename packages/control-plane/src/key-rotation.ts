@@ -99,6 +99,8 @@ export class KeyRotation {
   }
 
   async #step(): Promise<void> {
+    await this.#ports.keys.refresh();
+    this.#noteRetiring();
     await this.#rotateByAge();
     await this.#announceSuccessor();
     await this.#promote();

@@ -10,6 +10,7 @@ import type {
   SideEffect,
 } from "@space/model";
 import { type ControlParts, leave, newClaim } from "./parts.ts";
+import { retirementsOf } from "./retirements.ts";
 import { type RunningTransition, within } from "./transitions.ts";
 import { awaitTurn, ownSandbox, startWaiting } from "./turns.ts";
 
@@ -87,7 +88,7 @@ export function endingsOf({ execution, snapshot, sandboxId }: SandboxRecord): re
   const { identity, state } = execution;
   const frozenOn = snapshot?.frozenOn ?? null;
   if (state !== "ended" || frozenOn === identity.placement.workerId) {
-    effects.push({ kind: "retire", identity, keepFrozen: null });
+    effects.push(...retirementsOf(execution));
   }
   if (snapshot !== null && frozenOn !== null) {
     effects.push({ kind: "discard", sandboxId, workerId: frozenOn, manifest: snapshot.digest });

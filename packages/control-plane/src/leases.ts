@@ -9,6 +9,7 @@ import {
   type LeaseRequest,
   leaseMarginMs,
   longestLeaseSeconds,
+  type ReceiverRecord,
   type ReceiverStore,
   type WorkerId,
 } from "@space/model";
@@ -37,6 +38,8 @@ export class Leases {
   readonly #endMs = new Map<WorkerId, number>();
   /** The same ends on the clock that stands still while this host sleeps. */
   readonly #awakeEndMs = new Map<WorkerId, number>();
+  /** The grant of each that was seen last, as it is stored. */
+  readonly #seen = new Map<WorkerId, string>();
 
   private constructor(ports: LeasePorts) {
     this.#ports = ports;
@@ -52,10 +55,26 @@ export class Leases {
     for (const workerId of (await ports.sandboxes.load()).keys())
       terms.set(workerId, longestLeaseSeconds * 1000);
     for (const { workerId, lease } of await ports.receivers.receivers()) {
-      if (lease !== null) terms.set(workerId, lease.termMs);
+      if (lease === null) continue;
+      terms.set(workerId, lease.termMs);
+      leases.#seen.set(workerId, nameOf(lease));
     }
     for (const [workerId, termMs] of terms) leases.#note(workerId, ports.clock.bootMs(), termMs);
     return leases;
+  }
+
+  /**
+   * R-4: takes note of what other replicas have granted since the last look; each counts from this instant, which is no
+   * earlier than its own. Whoever has written a retirement before sees every lease that was granted in spite of it.
+   * Throws `store/failed`.
+   */
+  async refresh(): Promise<void> {
+    const { receivers, clock } = this.#ports;
+    for (const { workerId, lease } of await receivers.receivers()) {
+      if (lease === null || this.#seen.get(workerId) === nameOf(lease)) continue;
+      this.#seen.set(workerId, nameOf(lease));
+      this.#note(workerId, clock.bootMs(), lease.termMs);
+    }
   }
 
   /** For how long a worker's last lease has been over for certain, the clocks' drift included; negative while it may be valid. */
@@ -93,15 +112,18 @@ export class Leases {
     const { clock, feeds, receivers, limits, signer, audit } = this.#ports;
     const arrivedMs = clock.bootMs();
     const isSettled = await within(clock, limits.leaseWaitMs, feeds.settled(workerId));
-    if (isSettled !== true || feeds.acknowledged(workerId).bundleVersion < owedBundle()) {
+    const withheld = (): LeaseAnswer => {
       audit.record("lease/withheld", { workerId });
       return { kind: "withheld", retryMs: limits.leaseRetryMs };
-    }
+    };
+    if (isSettled !== true || feeds.acknowledged(workerId).bundleVersion < owedBundle()) return withheld();
     const termMs = limits.leaseMs;
     const reason = this.#reasonFor(workerId);
     // Before it is durable: whoever looks meanwhile must see the later end.
     this.#note(workerId, arrivedMs, termMs);
-    await receivers.recordLease(workerId, { grantedAtMs: clock.wallMs(), termMs });
+    const stored = await receivers.recordLease(workerId, { grantedAtMs: clock.wallMs(), termMs });
+    if (stored === undefined) return withheld(); // a retirement was written since, perhaps by another replica
+    this.#seen.set(workerId, nameOf(stored));
     const grant = signer.lease(
       {
         workerId,
@@ -127,4 +149,8 @@ export class Leases {
     if (!this.#endMs.has(workerId)) return "none before";
     return this.isOver(workerId) ? "the last had run out" : "renewed";
   }
+}
+
+function nameOf({ grantedAtMs, termMs }: NonNullable<ReceiverRecord["lease"]>): string {
+  return `${grantedAtMs} ${termMs}`;
 }

@@ -11,6 +11,7 @@ import type { ControlParts } from "./parts.ts";
  * host sleeps nobody can renew, so that time does not count (incident 15).
  */
 export async function loseUnleased(parts: ControlParts): Promise<void> {
+  await parts.leases.refresh();
   for (const workerId of (await parts.sandboxes.load()).keys()) {
     if (!isGivenUp(parts, workerId)) continue;
     for (const record of await parts.sandboxes.onWorker(workerId)) {

@@ -47,8 +47,10 @@ export interface ControlPlanePorts {
 /** What its use-cases share. */
 export interface ControlParts extends Omit<ControlPlanePorts, "sandboxes"> {
   readonly sandboxes: AuditedSandboxes;
-  /** This process, as the owner of claims. */
+  /** This process, as the owner of claims: a run of this replica. */
   readonly owner: string;
+  /** R-4: names this replica among those of one store, the same after each restart. */
+  readonly replica: string;
   readonly limits: ControlLimits;
   readonly keys: SigningKeys;
   readonly signer: Signer;
@@ -65,6 +67,14 @@ export interface ControlParts extends Omit<ControlPlanePorts, "sandboxes"> {
 /** A claim of this process from now on. */
 export function newClaim({ owner, limits, clock }: Pick<ControlParts, "owner" | "limits" | "clock">): Claim {
   return { owner, untilMs: clock.wallMs() + limits.claimMs };
+}
+
+/** Whether nobody else may drive this any more: its time is over, or its owner was this very replica before it restarted. */
+export function isForfeit(
+  { replica, clock }: Pick<ControlParts, "replica" | "clock">,
+  claim: Claim,
+): boolean {
+  return claim.owner.startsWith(`${replica}/`) || claim.untilMs <= clock.wallMs();
 }
 
 /** A sandbox whose transition could not be ended: the recovery looks after it soon. */

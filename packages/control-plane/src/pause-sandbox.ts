@@ -11,7 +11,7 @@ import {
   type WorkerHandle,
 } from "@space/model";
 import { abortPause } from "./abort-pause.ts";
-import { codeOf, notFound, workerFailure } from "./failures.ts";
+import { codeOf, notFound, takenOver, workerFailure } from "./failures.ts";
 import { type ControlParts, newClaim } from "./parts.ts";
 import { type RestorePoint, verifyOffered } from "./restore-point.ts";
 import { viewOf } from "./sandbox-view.ts";
@@ -93,6 +93,13 @@ async function drive(parts: ControlParts, plan: PausePlan): Promise<SandboxRecor
   return commit(parts, plan, { ...point, countersigned });
 }
 
+/** Killed, whose own order retires; or another replica has taken over and lets it run on (R-4). */
+async function whyNotCommitted(parts: ControlParts, { sandboxId }: SandboxRecord): Promise<SpaceError> {
+  const latest = await parts.sandboxes.read(sandboxId);
+  const isOver = latest === undefined || latest.state === "killing" || latest.state === "killed";
+  return isOver ? notFound(sandboxId) : takenOver(parts.limits.claimMs);
+}
+
 /** The commit of the manifest and the abort of the pause are writes on one revision: exactly one wins. */
 async function commit(
   parts: ControlParts,
@@ -121,7 +128,7 @@ async function commit(
     await abortPause(parts, claimed, `failed: ${codeOf(error)}`); // changes nothing where the commit was written after all
     throw error;
   });
-  if (outcome.kind !== "won") throw notFound(claimed.sandboxId); // killed: its own order retires
+  if (outcome.kind !== "won") throw await whyNotCommitted(parts, claimed);
   // Whatever the worker answers, or not: this generation never runs again.
   await within(parts.clock, parts.limits.confirmMs, parts.feeds.deliver(outcome.effects));
   return outcome.record;

@@ -65,6 +65,12 @@ export class ReceiverFeeds {
     return feeds;
   }
 
+  /** R-4: takes note of what other replicas were acknowledged. Throws `store/failed`. */
+  async refresh(): Promise<void> {
+    for (const { workerId, position, bundleVersion } of await this.#ports.receivers.receivers())
+      this.#note(workerId, { position, bundleVersion });
+  }
+
   /** What the receiver has acknowledged; zeros for one that was never here. */
   acknowledged(workerId: WorkerId): Pick<ReceiverRecord, "position" | "bundleVersion"> {
     return this.#known.get(workerId) ?? { position: 0, bundleVersion: 0 };

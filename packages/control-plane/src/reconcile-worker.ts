@@ -8,6 +8,7 @@ import {
   type SandboxId,
   type SandboxRecord,
   type SideEffect,
+  sameRoute,
   type WorkerHandle,
   type WorkerInventory,
 } from "@space/model";
@@ -101,6 +102,10 @@ function isSame(a: ExecutionIdentity, b: ExecutionIdentity): boolean {
   return compareIdentity(a, b) === "identical";
 }
 
+function isSameProcess(installed: ExecutionIdentity, { execution: { identity } }: SandboxRecord): boolean {
+  return sameRoute(installed, identity) && installed.activation.id === identity.activation.id;
+}
+
 /** Whether the worker had an execution that must not go on. */
 async function endUnwanted(
   parts: ControlParts,
@@ -108,8 +113,10 @@ async function endUnwanted(
   identity: ExecutionIdentity,
 ): Promise<boolean> {
   const record = await parts.sandboxes.read(identity.sandboxId);
+  // what is driven as a later attempt is the same process.
+  if (record !== undefined && record.execution.state !== "ended" && isSameProcess(identity, record))
+    return false;
   const isNewest = record !== undefined && isSame(identity, record.execution.identity);
-  if (isNewest && record.execution.state !== "ended") return false;
   const isFrozen = isNewest && record.state === "paused" && record.snapshot?.frozenOn === worker.workerId;
   const keepFrozen = isFrozen ? (record.snapshot?.digest ?? null) : null;
   await order(parts, worker, record, { kind: "retire", identity, keepFrozen });

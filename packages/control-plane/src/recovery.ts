@@ -1,19 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-import type { SandboxRecord } from "@space/model";
+import type { SandboxRecord, WorkerId } from "@space/model";
 import { abortPause } from "./abort-pause.ts";
-import { giveUp } from "./bring-up.ts";
 import { finishKill } from "./kill-sandbox.ts";
-import { type ControlParts, leave } from "./parts.ts";
+import { type ControlParts, isForfeit, leave } from "./parts.ts";
+import { takeOverStart } from "./take-over-start.ts";
 
 const interrupted = "interrupted";
 
-/** What another process of this control plane left in between: all of it, before anything is served. */
+/** What an earlier run of this replica left in between, and claims that ran out: before anything is served. */
 export async function recoverAll(parts: ControlParts): Promise<void> {
   const records = await parts.sandboxes.live();
   for (const record of records) {
-    if (record.claim !== null && record.claim.owner !== parts.owner) await recoverSandbox(parts, record);
+    const { claim } = record;
+    if (claim !== null && claim.owner !== parts.owner && isForfeit(parts, claim))
+      await recoverSandbox(parts, record);
+  }
+}
+
+/** what another replica was driving on a worker that has left it and is here now. */
+export async function recoverOn(parts: ControlParts, workerId: WorkerId): Promise<void> {
+  for (const record of await parts.sandboxes.onWorker(workerId)) {
+    const { claim, execution } = record;
+    const isHere = execution.state !== "ended" && execution.identity.placement.workerId === workerId;
+    if (claim !== null && claim.owner !== parts.owner && isHere) await recoverSandbox(parts, record);
   }
 }
 
@@ -34,8 +45,8 @@ export async function recoverAbandoned(parts: ControlParts): Promise<void> {
 }
 
 /**
- * Drives a transition that nobody drives any more to a truthful state: a start is given up, a pause that was not
- * committed is aborted, a kill is finished. What a start or a kill owes its worker is in the outbox.
+ * Drives a transition that nobody drives any more to a truthful state: a start is taken over or given up, a pause that was
+ * not committed is aborted, a kill is finished. What a start or a kill owes its worker is in the outbox.
  */
 export async function recoverSandbox(parts: ControlParts, record: SandboxRecord): Promise<void> {
   const { sandboxId, state } = record;
@@ -43,8 +54,7 @@ export async function recoverSandbox(parts: ControlParts, record: SandboxRecord)
   switch (state) {
     case "creating":
     case "resuming":
-      await parts.transitions.run(sandboxId, "recover", () => giveUp(parts, record, interrupted));
-      return;
+      return takeOverStart(parts, record);
     case "pausing":
       return parts.transitions.run(sandboxId, "recover", () => abortPause(parts, record, interrupted));
     case "killing":

@@ -15,6 +15,7 @@ import {
 import {
   type AuditSink,
   type Clock,
+  isSpaceError,
   type KeyChangeReason,
   type PrivateKeyVault,
   type RootKey,
@@ -39,6 +40,9 @@ interface KeyParts extends KeyPorts {
   readonly clock: Clock;
   readonly audit: AuditSink;
 }
+
+/** How often an opening looks whether there is a key that signs, before it gives up. */
+const openingLooks = 4;
 
 /** Keys in one bundle: a rotation needs two, and revocations on top of rotations a few more. */
 export const bundledKeysLimit = 8;
@@ -68,12 +72,29 @@ export class SigningKeys {
    */
   static async open(parts: KeyParts): Promise<SigningKeys> {
     const keys = new SigningKeys(parts);
-    await keys.#load();
-    const signing = keys.#records.find(({ state }) => state === "signing");
-    const pem = signing && (await parts.vault.read(signing.kid));
-    if (pem !== undefined) keys.#current = importSigningKey(pem.reveal());
-    else await keys.#begin();
+    // More than once: another replica may have rotated between two reads, or made the first key just now.
+    for (let looks = 1; looks <= openingLooks; looks += 1) {
+      await keys.refresh();
+      if (keys.#current !== undefined && keys.inState("signing")[0]?.kid === keys.#current.kid) return keys;
+      if (looks === 1) continue;
+      try {
+        await keys.#begin();
+        return keys;
+      } catch (error) {
+        const isTooLate = isSpaceError(error, "store/failed") || isSpaceError(error, "signing-key/unknown");
+        if (!isTooLate || looks === openingLooks) throw error;
+      }
+    }
     return keys;
+  }
+
+  /** R-4: takes note of what another replica has changed, and signs with the key that signs now. Throws `store/failed`. */
+  async refresh(): Promise<void> {
+    await this.#load();
+    const signing = this.inState("signing")[0];
+    if (signing === undefined || signing.kid === this.#current?.kid) return;
+    const pem = await this.#parts.vault.read(signing.kid);
+    if (pem !== undefined) this.#current = importSigningKey(pem.reveal());
   }
 
   /** The one key that signs now. */
@@ -165,16 +186,22 @@ export class SigningKeys {
   }
 
   async #begin(): Promise<void> {
-    const lost = this.inState("announced");
-    for (const { kid } of lost) await this.end(kid, "revoked", "lost"); // nothing waits for its receivers any more
+    for (const { kid } of this.inState("announced")) {
+      // Another replica's, which is at the same: whoever is quicker, it is the one key. Else nothing can sign with it.
+      if ((await this.#parts.vault.read(kid)) !== undefined) return this.promote(kid, "first start");
+      await this.end(kid, "revoked", "lost");
+    }
     const { kid } = await this.announce("first start");
     await this.promote(kid, "first start");
   }
 
   async #load(): Promise<void> {
     const { store } = this.#parts;
+    // In this order: what another replica writes between the two makes the version too old for a change, never too new.
+    const bundles = await store.bundles();
     this.#records = await store.all();
-    this.#bundles = await store.bundles();
+    if (bundles.length === this.#bundles.length) return;
+    this.#bundles = bundles;
     this.#archive = KeyArchive.fromBundles(
       this.#bundles.map(({ token }) => token),
       this.#root,

@@ -33,7 +33,7 @@ import { compareRecords } from "./compare-records.ts";
 import { codeOf } from "./failures.ts";
 import type { ControlParts } from "./parts.ts";
 import { reconcileWorker } from "./reconcile-worker.ts";
-import { recoverAbandoned } from "./recovery.ts";
+import { recoverAbandoned, recoverOn } from "./recovery.ts";
 import { takeReport } from "./take-report.ts";
 import { within } from "./transitions.ts";
 
@@ -136,6 +136,7 @@ export class AcceptedWorker implements WorkerPresence {
     const commands = this.#commands;
     if (hello.workerId !== this.#workerId) throw this.#refuse("another worker's id"); // TLS says who it is
     if (commands === undefined || this.#handle !== undefined) throw this.#refuse("a second hello");
+    await this.#parts.feeds.refresh();
     this.#refuseOlderStore(hello);
     await this.#succeed(hello);
     const believed = await this.#parts.sandboxes.onWorker(this.#workerId);
@@ -188,9 +189,11 @@ export class AcceptedWorker implements WorkerPresence {
     workers.add(handle);
     audit.record("worker/connected", { workerId: this.#workerId, ...agreement });
     // A pause that nobody drives could not be ended while the worker might not serve.
-    recoverAbandoned(this.#parts).catch((error: unknown) => {
-      audit.record("upkeep/failed", { task: "recovery", sandboxId: null, code: codeOf(error) });
-    });
+    recoverAbandoned(this.#parts)
+      .then(() => recoverOn(this.#parts, this.#workerId))
+      .catch((error: unknown) => {
+        audit.record("upkeep/failed", { task: "recovery", sandboxId: null, code: codeOf(error) });
+      });
   }
 
   /** The link has ended. What runs there goes on; a daemon that comes back says hello again. */

@@ -62,8 +62,9 @@ export function postponeEffect(statements: Statements, id: number, notBeforeMs: 
 function addressOf(effect: SideEffect): { workerId: string; sandboxId: string; subject: string } {
   switch (effect.kind) {
     case "retire": {
-      const { placement, sandboxId, generation } = effect.identity;
-      return { workerId: placement.workerId, sandboxId, subject: `retire ${generation}` };
+      const { placement, sandboxId, generation, activation } = effect.identity;
+      const subject = `retire ${generation} ${activation.attempt}`;
+      return { workerId: placement.workerId, sandboxId, subject };
     }
     case "discard":
       return {

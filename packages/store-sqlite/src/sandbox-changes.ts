@@ -159,11 +159,12 @@ function follow(statements: Statements, sandboxId: SandboxId, change: SandboxCha
     case "abandon-resume":
     case "lose":
       return endExecution(statements, sandboxId, nowMs);
+    case "take-over":
+      return nextAttempt(statements, sandboxId);
     case "claim-pause":
     case "abort-pause":
     case "claim-kill":
     case "set-end":
-    case "take-over":
     case "forget-frozen":
       return;
   }
@@ -193,6 +194,15 @@ function endExecution(statements: Statements, sandboxId: string, nowMs: number):
       sandboxId,
       nowMs,
     },
+  );
+}
+
+/** R-3: of what is being started; what was published keeps its identity, whoever drives its sandbox (R-4). */
+function nextAttempt(statements: Statements, sandboxId: SandboxId): void {
+  statements.run(
+    `UPDATE executions SET attempt = attempt + 1 WHERE sandbox_id = :sandboxId AND ended_at_ms IS NULL
+      AND EXISTS (SELECT 1 FROM sandboxes WHERE sandbox_id = :sandboxId AND state IN ('creating', 'resuming'))`,
+    { sandboxId },
   );
 }
 

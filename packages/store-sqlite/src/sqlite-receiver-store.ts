@@ -5,6 +5,9 @@ import { parseWorkerId, type ReceiverRecord, type ReceiverStore, type WorkerId }
 import type { Database, Statements } from "./database.ts";
 import { integer, type Row } from "./row.ts";
 
+const endsEarlier =
+  "lease_granted_at_ms IS NULL OR lease_granted_at_ms + lease_term_ms < :grantedAtMs + :termMs";
+
 /** {@link ReceiverStore} over SQLite. */
 export class SqliteReceiverStore implements ReceiverStore {
   readonly #database: Database;
@@ -32,15 +35,22 @@ export class SqliteReceiverStore implements ReceiverStore {
     return this.#database.write((statements) => raise(statements, "bundle_version", workerId, version));
   }
 
-  recordLease(workerId: WorkerId, lease: NonNullable<ReceiverRecord["lease"]>): Promise<void> {
+  recordLease(
+    workerId: WorkerId,
+    lease: NonNullable<ReceiverRecord["lease"]>,
+  ): Promise<NonNullable<ReceiverRecord["lease"]> | undefined> {
     return this.#database.write((statements) => {
-      statements.run(
+      const row = statements.get(
         `INSERT INTO receivers (worker_id, lease_granted_at_ms, lease_term_ms)
-          VALUES (:workerId, :grantedAtMs, :termMs) ON CONFLICT (worker_id)
-          DO UPDATE SET lease_granted_at_ms = :grantedAtMs, lease_term_ms = :termMs
-          WHERE lease_granted_at_ms IS NULL OR lease_granted_at_ms + lease_term_ms < :grantedAtMs + :termMs`,
+          SELECT :workerId, :grantedAtMs, :termMs
+          WHERE NOT EXISTS (SELECT 1 FROM outbox WHERE worker_id = :workerId AND subject GLOB 'retire *')
+          ON CONFLICT (worker_id) DO UPDATE SET
+            lease_granted_at_ms = iif(${endsEarlier}, :grantedAtMs, lease_granted_at_ms + 1),
+            lease_term_ms = iif(${endsEarlier}, :termMs, lease_term_ms)
+          RETURNING *`,
         { workerId, ...lease },
       );
+      return row === undefined ? undefined : (rowToReceiver(row).lease ?? undefined);
     });
   }
 }

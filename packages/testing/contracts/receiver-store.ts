@@ -42,8 +42,13 @@ export function receiverStoreContract(name: string, open: () => Promise<OpenedSt
         byId(await store.receivers.receivers()).get(one)?.lease;
       await store.receivers.recordLease(one, { grantedAtMs: 1000, termMs: 60_000 });
       assert.deepEqual(await leaseOf(), { grantedAtMs: 1000, termMs: 60_000 });
-      await store.receivers.recordLease(one, { grantedAtMs: 2000, termMs: 15_000 });
-      assert.deepEqual(await leaseOf(), { grantedAtMs: 1000, termMs: 60_000 });
+      const kept = await store.receivers.recordLease(one, { grantedAtMs: 2000, termMs: 15_000 });
+      assert.deepEqual(
+        kept,
+        { grantedAtMs: 1001, termMs: 60_000 },
+        "and everyone sees that there was another",
+      );
+      assert.deepEqual(await leaseOf(), kept);
       await store.receivers.recordLease(one, { grantedAtMs: 50_000, termMs: 15_000 });
       assert.deepEqual(await leaseOf(), { grantedAtMs: 50_000, termMs: 15_000 });
       await store.receivers.acknowledgeOrder(one, 4);

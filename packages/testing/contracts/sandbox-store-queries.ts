@@ -161,6 +161,34 @@ export function sandboxStoreQueryContract(name: string, open: () => Promise<Open
       assert.deepEqual(await s.store.sandboxes.abandoned(claim.untilMs, 10), []);
     });
 
+    test("R-3, R-4: a start that is taken over is its next attempt; what runs keeps its identity, whoever drives it", async (context) => {
+      const s = await subject(context);
+      const begun = await s.begun();
+      const other = { owner: "two/1", untilMs: claim.untilMs };
+      const { execution } = await s.won(begun, { kind: "take-over", claim: other });
+      const { activation, ...route } = begun.execution.identity;
+      assert.deepEqual(execution.identity, { ...route, activation: { id: activation.id, attempt: 2 } });
+      assert.deepEqual((await s.store.sandboxes.read(begun.sandboxId))?.execution, execution);
+      const running = await s.running();
+      const pausing = await s.won(running, { kind: "claim-pause", claim });
+      const taken = await s.won(pausing, { kind: "take-over", claim: other });
+      assert.deepEqual(taken.execution, running.execution);
+    });
+
+    test("R-16: no lease is recorded while a retirement is on its way to the worker", async (context) => {
+      const s = await subject(context);
+      const running = await s.running();
+      const { identity } = running.execution;
+      const grant = { grantedAtMs: 1000, termMs: 60_000 };
+      assert.deepEqual(await s.store.receivers.recordLease(s.workerId, grant), grant);
+      const [order] = await s.store.sandboxes.enqueue([{ kind: "retire", identity, keepFrozen: null }]);
+      const next = { grantedAtMs: 2000, termMs: 60_000 };
+      assert.equal(await s.store.receivers.recordLease(s.workerId, next), undefined);
+      assert.deepEqual(await s.store.receivers.recordLease(newWorkerId(random), next), next);
+      await s.store.receivers.acknowledgeOrder(s.workerId, order?.id ?? 0);
+      assert.deepEqual(await s.store.receivers.recordLease(s.workerId, next), next);
+    });
+
     test("a worker's load and its sandboxes are what has not ended there, and what is frozen there", async (context) => {
       const s = await subject(context);
       const running = await s.running();

@@ -23,4 +23,21 @@ describe("attempts and pods at a worker", () => {
     await assert.rejects(rig.worker.control.install(certificate), code("certificate/refused"));
     await rig.run(placed("pod-2", { sandboxId: first.sandboxId, generation: 2 }));
   });
+
+  test("R-1, R-3: a later attempt drives the process that there is, and starts none", async () => {
+    const rig = new WorkerRig();
+    await rig.boot();
+    const first = rig.identity();
+    const next = freezeIdentity({ ...first, activation: { id: first.activation.id, attempt: 2 } });
+    await assert.rejects(rig.worker.control.activate(rig.request(next)), code("record/absent"));
+    assert.equal(rig.machine.processes.size, 0);
+    const certificate = await rig.run(first);
+    await rig.run(next);
+    assert.equal(rig.machine.processes.size, 1);
+    await assert.rejects(rig.worker.control.install(certificate), code("record/stale"));
+    await rig.worker.control.retire(rig.authority.retirement(first), null);
+    assert.equal(rig.machine.processes.size, 1, "the late word of who drove the first attempt");
+    await rig.worker.control.retire(rig.authority.retirement(next), null);
+    assert.equal(rig.machine.processes.size, 0);
+  });
 });

@@ -84,6 +84,28 @@ export class ControlNode {
     this.#waiting.clear();
   }
 
+  /** What is to be done to it a moment after its next claim, once. */
+  whenItClaims: (() => void) | undefined;
+
+  /** One of its claims is durable. */
+  claimed(): void {
+    const { loop, random } = this.#ports;
+    const act = this.whenItClaims;
+    this.whenItClaims = undefined;
+    if (act !== undefined) loop.after(random.between(0, 15), undefined, act);
+  }
+
+  /** It stands still for so long, and then goes on as if nothing had been. */
+  stop(forMs: number): void {
+    const owner = this.#owner;
+    if (owner !== undefined) owner.stoppedUntilMs = this.#ports.loop.nowMs + forMs;
+  }
+
+  /** The workers that this replica can give work to. */
+  get workers(): number {
+    return this.#run?.control.workers().length ?? 0;
+  }
+
   acceptWorker(socket: SimSocket, workerId: WorkerId): void {
     if (this.#run === undefined) socket.destroy();
     else this.#run.control.accept(socket.asDuplex(), workerId);
@@ -141,7 +163,7 @@ export class ControlNode {
     );
     const tokenSecret = new Secret<Uint8Array>(new Uint8Array(32).fill(7));
     return openControlPlane(
-      { issuer: "simulation", tokenSecret, limits },
+      { issuer: "simulation", tokenSecret, limits, replica: this.host },
       {
         sandboxes,
         installation,
@@ -159,7 +181,7 @@ export class ControlNode {
 
   /** A write is durable some time before its caller hears of it. */
   #timing(owner: Incarnation): StoreTiming {
-    const { loop, random, faults } = this.#ports;
+    const { loop, random, faults, oracle } = this.#ports;
     return {
       read: async (action) => {
         if (random.chance(slowReadChance)) await loop.sleep(random.between(0, 3), owner);
@@ -173,6 +195,7 @@ export class ControlNode {
             if (isFailing) faults.landed("store-failure");
             if (isFailing && random.chance(0.5)) return reject(failure);
             let value: T;
+            oracle.lifecycle.writer = this.host;
             try {
               value = action();
             } catch (error) {

@@ -8,6 +8,8 @@
 export class Incarnation {
   readonly name: string;
   alive = true;
+  /** It stands still until then (SIGSTOP): what was to happen to it meanwhile happens at that instant, in its order. */
+  stoppedUntilMs = 0;
 
   constructor(name: string) {
     this.name = name;
@@ -20,8 +22,8 @@ export class Crashed extends Error {
 }
 
 interface Event {
-  readonly atMs: number;
-  readonly order: number;
+  atMs: number;
+  order: number;
   readonly owner: Incarnation | undefined;
   /** Undefined: cancelled. */
   action: (() => void) | undefined;
@@ -119,8 +121,10 @@ export class EventLoop {
     return this.#pop();
   }
 
-  #happen({ owner, action }: Event): void {
+  #happen(event: Event): void {
+    const { owner, action } = event;
     if (action === undefined || owner?.alive === false) return;
+    if (owner !== undefined && owner.stoppedUntilMs > this.#nowMs) return this.#postpone(event, owner);
     this.#current = owner;
     this.steps += 1;
     try {
@@ -131,6 +135,13 @@ export class EventLoop {
     runTicks();
     this.#current = undefined;
     this.afterStep();
+  }
+
+  #postpone(event: Event, owner: Incarnation): void {
+    event.atMs = owner.stoppedUntilMs;
+    event.order = this.#order;
+    this.#order += 1;
+    this.#push(event);
   }
 
   #push(event: Event): void {

@@ -43,7 +43,7 @@ export const faultMutants: readonly Mutant[] = [
     edits: [
       {
         file: bringUp,
-        find: "const effects = [retire(record)];",
+        find: "const effects = retirementsOf(record.execution);",
         replace: "const effects: SideEffect[] = [];",
       },
     ],

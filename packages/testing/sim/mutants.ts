@@ -4,6 +4,7 @@
 import { faultMutants } from "./fault-mutants.ts";
 import { gatewayMutants } from "./gateway-mutants.ts";
 import type { Mutant } from "./mutant.ts";
+import { replicaMutants } from "./replica-mutants.ts";
 
 const admit = "capability/src/admit.ts";
 const identity = "model/src/identity.ts";
@@ -132,6 +133,7 @@ export const mutants: readonly Mutant[] = [
   },
   ...gatewayMutants,
   ...faultMutants,
+  ...replicaMutants,
   {
     name: "epoch-not-cut",
     fault: "R-21: streams go on when their epoch ends",

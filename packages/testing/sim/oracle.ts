@@ -4,6 +4,7 @@
 import type { RuntimeRecord, SandboxId, SandboxRecord } from "@space/model";
 import type { EventLoop } from "./event-loop.ts";
 import { GatewayOracle } from "./oracle-gateways.ts";
+import { LifecycleOracle } from "./oracle-lifecycle.ts";
 import { ReceiverOracle } from "./oracle-receivers.ts";
 import type { SimProcess } from "./sim-machine.ts";
 import type { Statement, Violation } from "./statements.ts";
@@ -26,6 +27,7 @@ export class Oracle {
   readonly operations = new Map<number, TrueOperation>();
   readonly gateways: GatewayOracle;
   readonly receivers: ReceiverOracle;
+  readonly lifecycle: LifecycleOracle;
   readonly #loop: EventLoop;
   readonly #executions = new Map<string, TrueExecution>();
   readonly #sandboxes = new Map<SandboxId, TrueSandbox>();
@@ -42,6 +44,7 @@ export class Oracle {
     const violate = (statement: Statement, problem: string): void => this.violate(statement, problem);
     this.gateways = new GatewayOracle(loop, violate);
     this.receivers = new ReceiverOracle(loop, violate);
+    this.lifecycle = new LifecycleOracle(violate);
   }
 
   violate(statement: Statement, problem: string): void {
@@ -55,6 +58,7 @@ export class Oracle {
   /** A sandbox's row has changed, durably. */
   rowChanged(before: SandboxRecord | undefined, after: SandboxRecord): void {
     const { sandboxId, execution, state } = after;
+    this.lifecycle.rowChanged(before, after);
     const sandbox = this.#sandbox(sandboxId);
     sandbox.state = state;
     if (before === undefined || after.generation !== before.generation) this.#claimed(after);
@@ -234,6 +238,7 @@ export class Oracle {
     const truth = this.#executions.get(execution.identity.activation.id);
     if (truth === undefined || truth.isPublished) return;
     truth.isPublished = true;
+    truth.attempt = execution.identity.activation.attempt;
     const installed = this.recordOf(truth.workerId, truth.sandboxId);
     if (installed === undefined || installed.identity.generation < execution.identity.generation)
       this.violate(
@@ -257,6 +262,7 @@ export class Oracle {
       workerId: placement.workerId,
       podUid: placement.podUid,
       isPublished: false,
+      attempt: 0,
     });
   }
 
@@ -271,7 +277,8 @@ export class Oracle {
       capability.generation === truth.generation &&
       capability.workerId === truth.workerId &&
       capability.podUid === truth.podUid &&
-      capability.activationId === process.activation;
+      capability.activationId === process.activation &&
+      capability.attempt === truth.attempt;
     if (isOwn) return;
     this.violate(
       "1: no effect across executions",

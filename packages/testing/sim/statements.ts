@@ -11,6 +11,7 @@ export type Statement =
   | "6: a delete wins"
   | "7: acknowledged writes survive"
   | "R-2: placement"
+  | "R-4: lifecycle and identity"
   | "R-7: presenter"
   | "R-9: time"
   | "R-10: keys"

@@ -32,6 +32,7 @@ export function strikesOn(targets: ChaosTargets, ports: WorldPorts): readonly St
     ["crashes", 2, crashWorker],
     ["crashes", 2, powerOff],
     ["crashes", 2, crashControl],
+    ["crashes", 3, stopControl],
     ["crashes", 3, crashInsideAWrite],
     ["machines", 2, exitGuest],
     ["machines", 2, troubleMachine],
@@ -91,6 +92,22 @@ function crashControl({ controls }: ChaosTargets, ports: WorldPorts): void {
   control.crash();
   faults.landed("crash-control-plane");
   loop.after(Math.min(downMs(ports), 10_000), undefined, () => control.start());
+}
+
+/**
+ * In the midst of the next transition that it drives a replica stands still, its workers mostly lose it and go to another
+ * one, and it wakes up in the belief that it drives what it drove.
+ */
+function stopControl({ controls, workers }: ChaosTargets, ports: WorldPorts): void {
+  const { random, loop, network, trace } = ports;
+  const control = controls.reduce((best, other) => (other.workers > best.workers ? other : best));
+  const forMs = random.chance(0.3) ? random.between(500, 5000) : random.between(5000, 60_000);
+  control.whenItClaims = () => {
+    trace(() => `stop ${control.host} for ${forMs | 0}`);
+    control.stop(forMs);
+    for (const { host } of random.chance(0.8) ? workers : [])
+      loop.after(random.between(0, 1500), undefined, () => network.breakLinks(host, control.host));
+  };
 }
 
 function crashInsideAWrite({ workers }: ChaosTargets, { random, trace }: WorldPorts): void {

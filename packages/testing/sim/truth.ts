@@ -48,8 +48,9 @@ export interface TrueExecution {
   readonly generation: string;
   readonly workerId: string;
   readonly podUid: string | undefined;
-  /** Whether its certificate was ever published. */
+  /** Whether its certificate was ever published, and of which attempt. */
   isPublished: boolean;
+  attempt: number;
 }
 
 export interface TrueSandbox {

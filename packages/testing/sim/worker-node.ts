@@ -102,7 +102,7 @@ export class WorkerNode {
           this.#worker = worker;
           if (this.disk.contents.records.size > 0) faults.landed("restart-from-disk");
           this.#listen(owner, worker);
-          for (const control of this.#options.controls) void this.#serve(owner, worker, control);
+          void this.#serve(owner, worker);
         },
         (error: unknown) => {
           if (error instanceof Crashed) return;
@@ -184,7 +184,10 @@ export class WorkerNode {
         loop.after(random.between(100, 3000), undefined, () => this.boot());
       },
       onBundle: (token) => oracle.receivers.bundleTaken(this.host, token),
-      onRecord: (before, after) => oracle.receivers.recordChanged(this.host, before, after),
+      onRecord: (before, after) => {
+        oracle.receivers.recordChanged(this.host, before, after);
+        oracle.lifecycle.recordChanged(this.host, before, after);
+      },
     });
     return createWorker(
       { workerId, capacity, rootPublicKey: root, ...(podUid === undefined ? {} : { podUid }) },
@@ -228,11 +231,13 @@ export class WorkerNode {
     });
   }
 
-  /** Dials a replica of the control plane, again and again. */
-  async #serve(owner: Incarnation, worker: Worker, control: ControlNode): Promise<void> {
+  /** Dials the replicas of the control plane in turn: it hears one at a time, and no word of one that it has left. */
+  async #serve(owner: Incarnation, worker: Worker): Promise<void> {
     const { loop, network } = this.#ports;
-    for (;;) {
-      if (control.isUp && !network.areApart(this.host, control.host)) {
+    const { controls } = this.#options;
+    for (let dials = 0; ; dials += 1) {
+      const control = controls[dials % controls.length];
+      if (control?.isUp === true && !network.areApart(this.host, control.host)) {
         const [near, far] = network.connect(
           { host: this.host, owner, tap: this.#carriedTap() },
           control.end(),

@@ -50,7 +50,6 @@ const controlLimits: Partial<ControlLimits> = {
   reaperTickMs: 1000,
   recoveryTickMs: 4000,
   tombstoneMs: 120_000,
-  claimMs: 200_000,
 };
 /** No world goes on for longer, in true time. */
 const longestMs = 40 * 60_000;
@@ -102,6 +101,9 @@ export class World {
           `row ${after.sandboxId} ${before?.state ?? "-"} -> ${after.state} generation ${after.generation}`,
       );
       oracle.rowChanged(before, after);
+      if (after.claim === null || after.claim === before?.claim) return;
+      const [owner] = after.claim.owner.split("/");
+      this.controls.find(({ host }) => host === owner)?.claimed();
     };
     this.tables.onOrder = (effect, isConfirmed) => {
       if (effect.kind !== "retire") return;
@@ -120,12 +122,11 @@ export class World {
     const root = newSigningKey();
     const rootKey = new MemoryRootKey(root);
     const privateKeys = this.vault;
-    this.controls = [
-      new ControlNode(
-        { host: "cp1", tables: this.tables, rootKey, privateKeys, limits: controlLimits },
-        this.ports,
-      ),
-    ];
+    const limits = { ...controlLimits, claimMs: random.pick([20_000, 200_000]) };
+    this.controls = ["cp1", "cp2"].map(
+      (host) => new ControlNode({ host, tables: this.tables, rootKey, privateKeys, limits }, this.ports),
+    );
+    oracle.lifecycle.onHandOver = () => faults.landed("replica-hand-over");
     this.workers = this.#makeWorkers(root, random);
     this.gateways = ["gw1", "gw2"].map(
       (host) =>
@@ -133,7 +134,7 @@ export class World {
           {
             host,
             presenter: Buffer.from(random.bytes(32)).toString("base64url"),
-            control: () => random.pick(this.controls),
+            control: () => this.#control(),
             controls: this.controls,
             root: root.publicKey,
             addresses: this.addresses,
@@ -196,7 +197,7 @@ export class World {
         random: random.child("life"),
         owner: this.#callers,
         gateways: this.gateways,
-        control: () => random.pick(this.controls),
+        control: () => this.#control(),
         apiCaller,
         workerIds: this.workers.map(({ workerId }) => workerId),
         rates: this.rates,
@@ -211,14 +212,20 @@ export class World {
     for (let at = 0; at < livesAtOnce; at += 1) this.loop.after(random.between(0, 5000), this.#callers, next);
   }
 
+  /** Mostly the replica that has the workers, as whoever spreads calls over replicas would choose. */
+  #control(): ControlNode {
+    const { random, controls } = this;
+    if (random.chance(0.1)) return random.pick(controls);
+    return controls.reduce((best, other) => (other.workers > best.workers ? other : best));
+  }
+
   #nextNumber(): number {
     this.#number += 1;
     return this.#number;
   }
 
   async #newTenant(): Promise<ApiCaller> {
-    const [control] = this.controls;
-    const administration = control?.control?.administration;
+    const administration = this.controls.find(({ isUp }) => isUp)?.control?.administration;
     if (administration === undefined) throw new TypeError("the control plane has not started");
     const tenantId = await administration.createTenant("callers");
     return { tenantId, keyId: "key_1" };

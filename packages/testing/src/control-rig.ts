@@ -99,26 +99,34 @@ export class ControlRig {
 
   async start(): Promise<void> {
     this.#store = openControlStore(this.#directory, this.clock);
-    this.#control = await openControlPlane(
+    this.#control = await this.openReplica("control-plane");
+    this.#caller ??= await this.newCaller("first");
+  }
+
+  /** another control plane on the same store. */
+  async openReplica(replica: string): Promise<ControlPlane> {
+    const store = this.#store;
+    assert.ok(store !== undefined);
+    return openControlPlane(
       {
         issuer: "test",
         tokenSecret: new Secret<Uint8Array>(new Uint8Array(32).fill(7)),
         limits: this.#limits,
+        replica,
       },
       {
-        sandboxes: this.#store.sandboxes,
-        installation: this.#store.installation,
-        signingKeys: this.#store.signingKeys,
-        enrolments: this.#store.enrolments,
+        sandboxes: store.sandboxes,
+        installation: store.installation,
+        signingKeys: store.signingKeys,
+        enrolments: store.enrolments,
         privateKeys: this.privateKeys,
         rootKey: this.rootKey,
-        receiverStore: this.#store.receiverStore,
+        receiverStore: store.receiverStore,
         clock: this.clock,
         random: this.random,
         audit: this.audit,
       },
     );
-    this.#caller ??= await this.newCaller("first");
   }
 
   /** The process is gone at this instant: nothing that it was about to do is written any more. */
@@ -136,8 +144,8 @@ export class ControlRig {
   }
 
   /** The worker dials and says hello. */
-  async attach(worker: FakeWorker): Promise<AttachedWorker> {
-    const attached = this.control.attach(worker.workerId, worker);
+  async attach(worker: FakeWorker, control: ControlPlane = this.control): Promise<AttachedWorker> {
+    const attached = control.attach(worker.workerId, worker);
     this.#attached.set(worker, attached);
     await attached.presence.hello(worker.hello());
     worker.connected();

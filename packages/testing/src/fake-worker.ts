@@ -34,6 +34,7 @@ import {
   type SnapshotAnswer,
   SpaceError,
   type StoreSuccession,
+  sameRoute,
   type WorkerControl,
   type WorkerHello,
   type WorkerId,
@@ -224,9 +225,12 @@ export class FakeWorker implements WorkerControl, RecordReceiver, ReceiverFeed {
     const { sandboxId } = identity;
     return this.#command("activate", sandboxId, () => {
       const held = this.#processes.get(sandboxId);
-      if (held !== undefined && compareIdentity(held.identity, identity) === "identical") {
+      const { id, attempt } = identity.activation;
+      if (held !== undefined && sameRoute(held.identity, identity) && held.identity.activation.id === id) {
+        if (attempt > held.identity.activation.attempt) this.#processes.set(sandboxId, { ...held, identity });
         return { publicKey: publicKeyText(held.key.publicKey), memory: false };
       }
+      if (attempt > 1) throw new SpaceError("record/absent", { sandboxId });
       const installed = this.#installed.get(sandboxId)?.identity;
       if (installed !== undefined && installed.generation >= identity.generation) {
         const { generation: offered } = identity;

@@ -34,6 +34,8 @@ import {
 } from "./memory-sandbox-rows.ts";
 import { MemorySigningKeys } from "./memory-signing-keys.ts";
 
+type StoredLease = NonNullable<ReceiverRecord["lease"]>;
+
 interface Order {
   readonly workerId: WorkerId;
   readonly sandboxId: SandboxId;
@@ -238,10 +240,15 @@ export class MemoryControlTables {
     this.#receivers.set(workerId, { ...receiver, bundleVersion });
   }
 
-  recordLease(workerId: WorkerId, lease: NonNullable<ReceiverRecord["lease"]>): void {
+  recordLease(workerId: WorkerId, lease: StoredLease): StoredLease | undefined {
+    for (const order of this.#orders.values())
+      if (order.workerId === workerId && order.pending.effect.kind === "retire") return undefined;
     const receiver = this.#receiver(workerId);
-    const heldUntilMs = receiver.lease === null ? 0 : receiver.lease.grantedAtMs + receiver.lease.termMs;
-    if (lease.grantedAtMs + lease.termMs > heldUntilMs) this.#receivers.set(workerId, { ...receiver, lease });
+    const held = receiver.lease;
+    const isLater = held === null || held.grantedAtMs + held.termMs < lease.grantedAtMs + lease.termMs;
+    const next = isLater ? lease : { ...held, grantedAtMs: held.grantedAtMs + 1 };
+    this.#receivers.set(workerId, { ...receiver, lease: next });
+    return next;
   }
 
   #receiver(workerId: WorkerId): ReceiverRecord {

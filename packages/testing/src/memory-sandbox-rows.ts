@@ -7,6 +7,7 @@ import {
   type Claim,
   type Digest,
   type ExecutionIdentity,
+  type ExecutionRecord,
   firstGeneration,
   freezeIdentity,
   type NewSandbox,
@@ -149,10 +150,18 @@ function changesOf(record: SandboxRecord, change: SandboxChange): Partial<Sandbo
     case "set-end":
       return { endAtMs: change.endAtMs };
     case "take-over":
-      return { claim: change.claim };
+      return { claim: change.claim, execution: nextAttempt(record) };
     case "forget-frozen":
       return { snapshot: snapshot && { ...snapshot, frozenOn: null } };
   }
+}
+
+/** R-3: of what is being started; what was published keeps its identity, whoever drives its sandbox (R-4). */
+function nextAttempt({ state, execution }: SandboxRecord): ExecutionRecord {
+  if (state !== "creating" && state !== "resuming") return execution;
+  const { activation, ...identity } = execution.identity;
+  const next = { id: activation.id, attempt: activation.attempt + 1 };
+  return { ...execution, identity: freezeIdentity({ ...identity, activation: next }) };
 }
 
 function resuming(identity: ExecutionIdentity, claim: Claim): Partial<SandboxRecord> {
@@ -167,7 +176,7 @@ function resuming(identity: ExecutionIdentity, claim: Claim): Partial<SandboxRec
 /** What names an order among those of its sandbox and worker: a newer one of the same name replaces it. */
 export function subjectOf(effect: SideEffect): string {
   return effect.kind === "retire"
-    ? `${effect.identity.sandboxId} ${effect.identity.placement.workerId} retire ${effect.identity.generation}`
+    ? `${effect.identity.sandboxId} ${effect.identity.placement.workerId} retire ${effect.identity.generation} ${effect.identity.activation.attempt}`
     : `${effect.sandboxId} ${effect.workerId} discard ${effect.manifest}`;
 }
 

@@ -51,6 +51,13 @@ export interface ReceiverStore {
   acknowledgeOrder(workerId: WorkerId, position: number): Promise<void>;
   /** */
   acknowledgeBundle(workerId: WorkerId, version: number): Promise<void>;
-  /** before the grant is answered. Of two terms the store keeps the one that ends later. */
-  recordLease(workerId: WorkerId, lease: NonNullable<ReceiverRecord["lease"]>): Promise<void>;
+  /**
+   * R-16: before the grant is answered. Wins only while no retirement is on its way to the worker, in the same write: so
+   * whoever has written one sees every lease that may still be granted before it. Of two terms the store keeps the one
+   * that ends later, and shows that there was another grant. Returns what it holds then; undefined when it has not won.
+   */
+  recordLease(
+    workerId: WorkerId,
+    lease: NonNullable<ReceiverRecord["lease"]>,
+  ): Promise<NonNullable<ReceiverRecord["lease"]> | undefined>;
 }

@@ -9,8 +9,12 @@ import type { MemoryKept } from "../snapshot.ts";
 import type { ListSandboxes } from "./sandbox-service.ts";
 import type { ExecutionLimits } from "./substrate.ts";
 
-/** Who drives a transitional state, and until when nobody else may. Wall clock. */
+/**
+ * Who drives a transitional state, and until when nobody else may. Wall clock. R-4: it drives the lifecycle alone, and is
+ * no part of any identity; what an owner writes after another has taken over is refused, by the revision.
+ */
 export interface Claim {
+  /** The replica, a slash, and which of its runs. */
   readonly owner: string;
   readonly untilMs: number;
 }
@@ -142,7 +146,7 @@ export type SandboxChange =
   | { readonly kind: "finish-kill" }
   /** running: another end. */
   | { readonly kind: "set-end"; readonly endAtMs: number }
-  /** Any transitional state: another owner drives it on. */
+  /** Any transitional state: another owner drives it on. R-3: what it was starting is its next attempt from now on. */
   | { readonly kind: "take-over"; readonly claim: Claim }
   /** paused: the frozen processes are gone, the files remain. */
   | { readonly kind: "forget-frozen" };

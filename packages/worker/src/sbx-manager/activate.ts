@@ -27,6 +27,7 @@ export async function activate(parts: WorkerParts, request: ActivateRequest): Pr
   checkPlacement(parts, request);
   const repeated = repeat(parts, request);
   if (repeated !== undefined) return answer(repeated);
+  requireFirstAttempt(request);
   checkOrder(parts, request);
   parts.bridge.requireConnection(); // nothing is started, and nothing thawed, that could not be adopted
   await stopAbandoned(parts, request);
@@ -53,6 +54,11 @@ function repeat(parts: WorkerParts, { identity }: ActivateRequest): ActivationRe
   if (held === undefined) return undefined;
   if (!sameRoute(held.identity, identity) || held.phase !== "running") throw conflict(held, identity);
   return attempt > held.identity.activation.attempt ? parts.executions.change(id, { identity }) : held;
+}
+
+/** a later attempt drives the process that there is; where there is none, only the next generation starts one. */
+function requireFirstAttempt({ identity: { sandboxId, activation } }: ActivateRequest): void {
+  if (activation.attempt > 1) throw new SpaceError("record/absent", { sandboxId });
 }
 
 /** a generation that was ever installed or started here is not started again. */

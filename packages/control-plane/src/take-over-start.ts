@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import type { SandboxRecord, WorkerHandle } from "@space/model";
+import { bringUp, giveUp } from "./bring-up.ts";
+import { codeOf } from "./failures.ts";
+import { type ControlParts, newClaim } from "./parts.ts";
+import { readRestorePoint } from "./restore-point.ts";
+
+const interrupted = "interrupted";
+
+/**
+ * R-3, R-4: a start that another replica was driving. Where its worker is here now, this one drives it on as the next
+ * attempt, if the process lives; the other's certificate and writes are refused from then on. Otherwise, and where it was
+ * this process's own, it is given up. Resolves when it is given up, or on its way. Never throws.
+ */
+export async function takeOverStart(parts: ControlParts, record: SandboxRecord): Promise<void> {
+  const { sandboxId, claim, execution } = record;
+  const { workerId, podUid } = execution.identity.placement;
+  const worker = parts.workers.find(workerId);
+  const isOwn = claim?.owner === parts.owner;
+  if (isOwn || worker === undefined || worker.podUid !== podUid) {
+    await parts.transitions.run(sandboxId, "recover", () => giveUp(parts, record, interrupted));
+    return;
+  }
+  parts.transitions
+    .run(sandboxId, "recover", () => driveOn(parts, record, worker))
+    .catch((error: unknown) => {
+      parts.audit.record("upkeep/failed", { task: "take over a start", sandboxId, code: codeOf(error) });
+    });
+}
+
+async function driveOn(parts: ControlParts, record: SandboxRecord, worker: WorkerHandle): Promise<void> {
+  const change = { kind: "take-over", claim: newClaim(parts) } as const;
+  const outcome = await parts.sandboxes.change({ on: record, change, why: interrupted });
+  if (outcome.kind !== "won") return; // its owner, or a third one, was quicker
+  const { record: claimed } = outcome;
+  try {
+    const from =
+      claimed.snapshot === null
+        ? undefined
+        : ({ ...(await readRestorePoint(parts, claimed)), memory: "none" } as const);
+    await bringUp(parts, { record: claimed, worker, from, timeoutMs: lifeOf(parts, claimed) });
+  } catch (error) {
+    await giveUp(parts, claimed, interrupted); // changes nothing where that has been done
+    throw error;
+  }
+}
+
+/** Whoever asked for it is not known here: it lives as long as when it was created, or for the rest of its time. */
+function lifeOf({ clock }: ControlParts, { endAtMs, timeoutMs }: SandboxRecord): number {
+  const restMs = endAtMs - clock.wallMs();
+  return restMs > 0 ? restMs : timeoutMs;
+}

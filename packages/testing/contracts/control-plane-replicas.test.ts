@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { type ErrorCode, isSpaceError } from "@space/model";
+import { ControlRig } from "../src/control-rig.ts";
+import { settle } from "../src/virtual-clock.ts";
+
+const code = (wanted: ErrorCode) => (error: unknown) => isSpaceError(error, wanted);
+
+describe("several replicas on one store", () => {
+  test("R-3, R-4: a start goes on as the next attempt at the replica that its worker comes to, and the first one's word is late", async (context) => {
+    const { rig, workers } = await ControlRig.open(context, { workers: 1 });
+    const [worker] = workers;
+    const other = await rig.openReplica("other");
+    const release = worker.hold("install");
+    const creating = rig.create();
+    const refused = assert.rejects(creating, code("deadline/passed"));
+    await settle();
+    const [record] = await rig.sandboxes.live();
+    assert.equal(record?.state, "creating", "the fault landed");
+    rig.detach(worker);
+    await rig.attach(worker, other);
+    release();
+    await settle();
+    await refused;
+    const { state, execution } = await rig.record(record.sandboxId);
+    assert.equal(state, "running");
+    assert.deepEqual(execution.identity.activation, {
+      id: record.execution.identity.activation.id,
+      attempt: 2,
+    });
+    assert.deepEqual(worker.serving(record.sandboxId), execution.identity);
+    assert.equal(worker.count("retire"), 0);
+    await other.close();
+  });
+
+  test("R-4: what runs keeps its identity when its worker goes from one replica to another", async (context) => {
+    const { rig, workers } = await ControlRig.open(context, { workers: 1 });
+    const [worker] = workers;
+    const other = await rig.openReplica("other");
+    const { sandboxId } = await rig.create();
+    const before = await rig.record(sandboxId);
+    rig.detach(worker);
+    await rig.attach(worker, other);
+    assert.deepEqual(await rig.record(sandboxId), before);
+    assert.equal(worker.count("install"), 1);
+    await other.service.pause(rig.caller, sandboxId, false);
+    assert.equal((await rig.record(sandboxId)).state, "paused");
+    await other.close();
+  });
+
+  test("a replica that starts leaves alone what another one drives, until its claim runs out", async (context) => {
+    const { rig, workers } = await ControlRig.open(context, { workers: 1, limits: { claimMs: 30_000 } });
+    const release = workers[0].hold("activate");
+    const creating = rig.create();
+    const ended = assert.rejects(creating);
+    await settle();
+    const other = await rig.openReplica("other");
+    const [record] = await rig.sandboxes.live();
+    assert.equal(record?.state, "creating");
+    await rig.clock.advance(33_000);
+    assert.equal((await rig.record(record.sandboxId)).state, "failed");
+    release();
+    await settle();
+    await ended;
+    assert.equal(workers[0].processes, 0);
+    await other.close();
+  });
+
+  test("R-16: a lease that another replica has granted is waited for", async (context) => {
+    const { rig, workers } = await ControlRig.open(context, { workers: 2 });
+    const [worker] = workers;
+    const other = await rig.openReplica("other");
+    const { sandboxId } = await rig.create({ workerId: worker.workerId });
+    await rig.clock.advance(50_000);
+    rig.detach(worker);
+    const attached = await rig.attach(worker, other); // a lease of the other one, from now on
+    await rig.clock.advance(40_000);
+    assert.equal((await rig.record(sandboxId)).state, "running", "by its own grants it would be over");
+    attached.detach();
+    await rig.clock.advance(66_000);
+    assert.equal((await rig.record(sandboxId)).state, "lost");
+    await other.close();
+  });
+});
