@@ -42,7 +42,7 @@ bool fence_has_passed(void) {
 char *fence_file(char *const *cgroup_files, uint32_t count) {
   static const char *const names[] = {"cgroup.freeze", "freezer.state"};
   for (int kind = 0; kind < 2; kind++) {
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = count; i-- > 0;) {  // where hosts have both versions, the one that freezes comes last
       const char *slash = strrchr(cgroup_files[i], '/');
       char *path;
       if (slash == NULL || asprintf(&path, "%.*s/%s", (int)(slash - cgroup_files[i]), cgroup_files[i], names[kind]) < 0) continue;

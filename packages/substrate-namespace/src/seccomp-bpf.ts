@@ -63,13 +63,44 @@ function assembleCondition(when: Condition, refusal: Refusal): Instruction[] {
   }
 }
 
-function assembleRule(rule: SyscallRule, architecture: Architecture): Instruction[] {
-  const number = rule[architecture];
-  if (number === undefined) return [];
+function assembleRule(rule: SyscallRule, number: number): Instruction[] {
   if (rule.when === undefined) return [ifEqual(number, 0, 1), refuse(rule.refusal)];
   // A condition leaves an argument in the accumulator, so its block ends here: the call is this one and allowed.
   const body = [...assembleCondition(rule.when, rule.refusal), answer(allow)];
   return [ifEqual(number, 0, body.length), ...body];
+}
+
+interface NumberedBlock {
+  readonly number: number;
+  readonly code: readonly Instruction[];
+}
+
+/** Calls told apart one by one; beyond that they are halved first. */
+const toldApart = 3;
+
+/**
+ * The blocks in the order of their numbers, halved like a sorted list is searched, and allowed after the last. For each new
+ * filter the kernel tries every call, to know which it need not ask about: one after the other that is most of its price.
+ */
+function assembleSearch(blocks: readonly NumberedBlock[]): Instruction[] {
+  const middle = Math.ceil(blocks.length / 2);
+  const lastOfLower = blocks[middle - 1];
+  if (blocks.length <= toldApart || lastOfLower === undefined) {
+    return [...blocks.flatMap(({ code }) => code), answer(allow)];
+  }
+  const lower = assembleSearch(blocks.slice(0, middle));
+  return [ifGreater(lastOfLower.number, lower.length, 0), ...lower, ...assembleSearch(blocks.slice(middle))];
+}
+
+function blocksOf(policy: readonly SyscallRule[], architecture: Architecture): readonly NumberedBlock[] {
+  const blocks = policy.flatMap((rule) => {
+    const number = rule[architecture];
+    return number === undefined ? [] : [{ number, code: assembleRule(rule, number) }];
+  });
+  const sorted = blocks.toSorted((a, b) => a.number - b.number);
+  if (new Set(sorted.map(({ number }) => number)).size < sorted.length)
+    throw new RangeError("two seccomp rules for one call");
+  return sorted;
 }
 
 /**
@@ -84,8 +115,7 @@ export function assembleSeccomp(policy: readonly SyscallRule[], architecture: Ar
     load(numberOffset),
     ifGreater(highestKnownSyscall, 0, 1),
     refuse("ENOSYS"),
-    ...policy.flatMap((rule) => assembleRule(rule, architecture)),
-    answer(allow),
+    ...assembleSearch(blocksOf(policy, architecture)),
   ];
   const bytes = Buffer.alloc(program.length * 8);
   for (const [index, instruction] of program.entries()) {
