@@ -15,6 +15,7 @@ const names = [
   "lint:types",
   "boundaries",
   "rules:check",
+  "incidents:check",
   "test:unit",
 ];
 

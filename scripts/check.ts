@@ -13,7 +13,7 @@ interface Outcome {
 }
 
 const lanes = [
-  ["types", "format:check", "lint:structure", "lint:types", "boundaries", "rules:check"],
+  ["types", "format:check", "lint:structure", "lint:types", "boundaries", "rules:check", "incidents:check"],
   ["test:unit"],
 ];
 

@@ -38,6 +38,34 @@ test("a group limits, freezes, thaws and kills its processes, and leaves nothing
   for (const file of files) assert.ok(!existsSync(dirname(dirname(file))), file);
 });
 
+test("incident 23: a listed pid that means a process outside of the group by now is not killed", {
+  skip,
+}, async (context) => {
+  const groups = new ControlGroups(`space-reused-${process.pid}`);
+  if (groups.killsFrozen) context.skip("here the kernel kills the group by itself");
+  const files = groups.create("three", limits);
+  const script = `for f in ${files.join(" ")}; do echo 0 > $f; done; echo in; exec sleep 600`;
+  const member = spawn("sh", ["-c", script], { stdio: ["ignore", "pipe", "inherit"] });
+  await once(member.stdout, "data");
+  const stranger = spawn("sleep", ["600"], { stdio: "ignore" });
+  await once(stranger, "spawn");
+  const { processes } = groups;
+  let listed = 0;
+  groups.processes = async (group) => {
+    listed += 1;
+    return listed === 1 ? [stranger.pid ?? 0] : processes.call(groups, group);
+  };
+  const ended = once(member, "exit");
+  await groups.destroy("three");
+  await ended;
+  assert.ok(groups.killsFrozen || listed > 1, "the fault has landed: the stranger was listed");
+  assert.deepEqual([stranger.exitCode, stranger.signalCode], [null, null]);
+  const strangerEnded = once(stranger, "exit");
+  stranger.kill("SIGKILL");
+  await strangerEnded;
+  groups.close();
+});
+
 test("the limits stand in the kernel's files", { skip }, async () => {
   const groups = new ControlGroups(`space-limits-${process.pid}`);
   const files = groups.create("two", limits);

@@ -14,9 +14,11 @@ import {
 import { readdir, readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { type ExecutionLimits, SpaceError } from "@space/model";
+import { closeDescriptor, openPidFd, signalPidFd } from "./system-calls.ts";
 
 const root = "/sys/fs/cgroup";
 const periodMicroseconds = 100_000;
+const sigkill = 9;
 
 /** One hierarchy that a group is made in. */
 interface Hierarchy {
@@ -159,14 +161,23 @@ export class ControlGroups {
       writeFileSync(killFile, "1");
       return;
     }
-    for (const pid of await this.processes(group)) {
-      try {
-        process.kill(pid, "SIGKILL");
-      } catch {
-        // it ended by itself since the list was read
-      }
-    }
+    await this.#signalMembers(group);
     if (this.#freezer.version === 1) await this.#setFrozen(group, false).catch(() => undefined);
+  }
+
+  /**
+   * Incident 23: by descriptors that are opened first, and only what the kernel still lists in the group then: a pid that
+   * came to mean another process since it was listed is not in it any more.
+   */
+  async #signalMembers(group: string): Promise<void> {
+    const listed = await this.processes(group);
+    const held = listed.map((pid) => ({ pid, pidFd: openPidFd(pid) })).filter(({ pidFd }) => pidFd >= 0);
+    try {
+      const members = new Set(await this.processes(group));
+      for (const { pid, pidFd } of held) if (members.has(pid)) signalPidFd(pidFd, sigkill);
+    } finally {
+      for (const { pidFd } of held) closeDescriptor(pidFd);
+    }
   }
 
   async #setFrozen(group: string, frozen: boolean): Promise<void> {

@@ -9,7 +9,16 @@ import { existsSync, readFileSync, rmSync } from "node:fs";
 import { after, before, describe, it } from "node:test";
 import { nativeLauncherPath } from "@space/spaced-guest";
 import type { LauncherKind } from "@space/substrate-namespace";
-import { asRoot, asUser, eventually, GuestHost, needsRoot, WatchedProcess } from "../src/guest-host.ts";
+import { faultLanded } from "../src/fault-landed.ts";
+import {
+  asRoot,
+  asUser,
+  eventually,
+  GuestHost,
+  needsRoot,
+  type TestGuest,
+  WatchedProcess,
+} from "../src/guest-host.ts";
 
 const launchers: readonly LauncherKind[] = existsSync(nativeLauncherPath)
   ? ["native", "portable"]
@@ -28,9 +37,30 @@ for (const launcher of launchers) {
   });
 }
 
+/** How often the kernel refused the guest another process. */
+function refusedForks({ evidence }: TestGuest): number {
+  const path = ["/sys/fs/cgroup/pids", "/sys/fs/cgroup"].map(
+    (root) => `${root}/${groupOf(evidence.guest.pid)}`,
+  );
+  const events = path.map((folder) => `${folder}/pids.events`).find((file) => existsSync(file));
+  return events === undefined ? 0 : Number(/^max (\d+)$/m.exec(readFileSync(events, "utf8"))?.[1]);
+}
+
+function groupOf(pid: number): string {
+  const text = readFileSync(`/proc/${pid}/cgroup`, "utf8");
+  return (/^\d+:(?:[^:]*,)?pids(?:,[^:]*)?:\/(.*)$/m.exec(text) ?? /^0::\/(.*)$/m.exec(text))?.[1] ?? "";
+}
+
+async function timed(action: () => Promise<unknown>): Promise<number> {
+  const beganMs = performance.now();
+  await action();
+  return Math.round(performance.now() - beganMs);
+}
+
 function exhaustion(host: () => GuestHost, launcher: LauncherKind): void {
-  it("is still served during a fork bomb, and its neighbour does not notice", async () => {
+  it("incident 29: is still served during a fork storm, and its neighbour does not notice", async (context) => {
     const [bomb, neighbour] = [await host().start({ processes: 40 }), await host().start()];
+    const alone = await timed(() => neighbour.shell("echo fine"));
     const ready = await bomb.connect(); // spaced-host keeps verified connections ready
     const watched = await WatchedProcess.spawn(await bomb.connect(), {
       ...asUser,
@@ -40,8 +70,13 @@ function exhaustion(host: () => GuestHost, launcher: LauncherKind): void {
       "the limit",
       async () => (await ready.list("/proc")).filter((e) => /^\/proc\/\d+$/.test(e.path)).length > 25,
     );
+    await eventually("the limit is hit", () => refusedForks(bomb) > 0);
+    const storm = refusedForks(bomb);
     assert.equal((await ready.stat("/")).type, "directory");
     assert.equal(await neighbour.shell("echo fine"), "fine\n");
+    const beside = await timed(() => neighbour.shell("echo fine"));
+    faultLanded("the storm was at its limit before and after both were served", refusedForks(bomb) - storm);
+    context.diagnostic(`a neighbour's command: ${alone} ms alone, ${beside} ms beside the storm`);
     await eventually("the bomb's end", async () => {
       await ready.killAll(9);
       return (
@@ -53,13 +88,16 @@ function exhaustion(host: () => GuestHost, launcher: LauncherKind): void {
     await Promise.all([bomb, neighbour].map(({ activationId }) => host().substrate.stop(activationId)));
   });
 
-  it("loses a process, not its pid 1, to an empty memory", async () => {
+  it("incident 29: loses a process, not its pid 1, to an empty memory", async () => {
     const guest = await host().start({ memoryBytes: 48 * 1024 * 1024 });
+    let killed = 0;
     for (const user of [asUser, asRoot]) {
       const hog = "my @x; while (1) { push @x, 'x' x 1000000 }";
       const { exit } = await guest.run(perl(hog), user);
       assert.notDeepEqual(exit, { kind: "exited", code: 0 });
+      killed += exit.kind === "signalled" && exit.signal === 9 ? 1 : 0;
     }
+    faultLanded("the kernel killed a hog of each user", killed - 1);
     assert.equal(await guest.shell("echo alive"), "alive\n");
     await host().substrate.stop(guest.activationId);
   });

@@ -24,7 +24,7 @@ export async function test(args: readonly string[]): Promise<number> {
   await ensurePython("guests in the tests run Python programs");
   const failed: string[] = [];
   if (args.length === 0) {
-    for (const check of ["format:check", "lint", "types", "boundaries", "rules:check"]) {
+    for (const check of ["format:check", "lint", "types", "boundaries", "rules:check", "incidents:check"]) {
       if ((await run("npm", ["run", "--silent", check])) !== 0) failed.push(check);
     }
   }

@@ -6,6 +6,7 @@ import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { test } from "node:test";
+import { faultLanded } from "../../src/fault-landed.ts";
 import { edited } from "../loader.ts";
 import { searchCore } from "./core-search.ts";
 import { productDecisions } from "./decisions.ts";
@@ -22,6 +23,7 @@ test("R-12, R-13, R-15, R-16, R-24, incident 31: no state that two workers, two 
   assert.equal(found, null);
   assert.ok((whole?.states ?? 0) > 500_000, "every state was visited");
   for (const { name, tested } of invariants) assert.ok(tested > 0, `never put to the test: ${name}`);
+  faultLanded("each invariant was put to the test", Math.min(...invariants.map(({ tested }) => tested)));
 });
 
 test("the search of states by bits and a plain search of whole states visit as many, by as many steps", async () => {

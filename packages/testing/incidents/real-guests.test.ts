@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+// Incidents of real guests: real processes, control groups and file systems.
+
+import assert from "node:assert/strict";
+import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { after, before, test } from "node:test";
+import { stillRuns } from "@space/platform-linux";
+import { nativeLauncherPath } from "@space/spaced-guest";
+import { faultLanded } from "../src/fault-landed.ts";
+import {
+  asUser,
+  eventually,
+  GuestHost,
+  needsRoot,
+  type TestGuest,
+  WatchedProcess,
+} from "../src/guest-host.ts";
+
+const skip = needsRoot || (existsSync(nativeLauncherPath) ? false : "the native launcher is not built");
+let host: GuestHost;
+
+before(async () => {
+  if (skip === false) host = await GuestHost.open("native");
+});
+after(async () => {
+  if (skip === false) await host.close();
+});
+
+/** The host's pids of everything that runs in the guest, wherever its own process tree put it. */
+function pidsIn({ evidence }: TestGuest): readonly number[] {
+  const space = namespaceOf(evidence.guest.pid);
+  const pids = readdirSync("/proc").filter((name) => /^[0-9]+$/.test(name));
+  return space === "" ? [] : pids.map(Number).filter((pid) => namespaceOf(pid) === space);
+}
+
+function namespaceOf(pid: number): string {
+  try {
+    return readlinkSync(`/proc/${pid}/ns/pid`);
+  } catch {
+    return ""; // it has ended
+  }
+}
+
+/** Processor time that a process has used, in clock ticks. */
+function usedTicks(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, "latin1").split(") ")[1]?.split(" ") ?? [];
+  return Number(fields[11]) + Number(fields[12]);
+}
+
+test("incident 12: children that outlive a killed command are frozen by a pause, and none outlives the sandbox", {
+  skip,
+}, async () => {
+  const guest = await host.start();
+  const connection = await guest.connect();
+  const stubborn = "trap '' TERM HUP INT QUIT; echo ready; while :; do :; done";
+  const command = `setsid sh -c "${stubborn}" & (setsid setsid sh -c "${stubborn}" &) & sleep 1000`;
+  const watched = await WatchedProcess.spawn(connection, { ...asUser, argv: ["sh", "-c", command] });
+  await watched.until(({ output }) => output.split("ready").length === 3);
+  watched.process?.signal(9);
+  await watched.until(({ exit }) => exit !== undefined);
+  const children = pidsIn(guest).filter((pid) =>
+    readFileSync(`/proc/${pid}/cmdline`, "latin1").includes("trap"),
+  );
+  faultLanded("both children outlived the command that was killed", children.length - 1);
+
+  assert.equal(await host.substrate.freeze(guest.activationId), true);
+  const frozenAt = children.map(usedTicks);
+  const untilMs = performance.now() + 100; // ten ticks of a processor
+  while (performance.now() < untilMs) await new Promise((resolve) => setImmediate(resolve));
+  assert.deepEqual(children.map(usedTicks), frozenAt, "no child runs on in the pause");
+  assert.equal(await host.substrate.thaw(guest.activationId), true);
+  await eventually("the children run again", () =>
+    children.map(usedTicks).every((used, at) => used > (frozenAt[at] ?? 0)),
+  );
+
+  const all = pidsIn(guest);
+  await host.substrate.stop(guest.activationId);
+  assert.ok(!stillRuns(guest.evidence.guest));
+  assert.deepEqual(
+    all.filter((pid) => namespaceOf(pid) !== ""),
+    [],
+    "the stop returns when the group is empty",
+  );
+});
