@@ -119,26 +119,35 @@ interface Stage {
 }
 
 /** `whileSigning`: the key is revoked in place of being rotated first; its successor is made for that. */
-async function rotateAndRevoke({ system, cast, links, found }: Stage, whileSigning: boolean): Promise<void> {
+async function rotateAndRevoke(stage: Stage, whileSigning: boolean): Promise<void> {
+  const { system, found } = stage;
   const kid = system.keys.view().keys.find(({ state }) => state === "signing")?.kid ?? "";
-  const old = await presentOld({ system, cast, links });
-  await pause(presentMs);
-  if (!whileSigning) {
-    await system.keys.rotate();
-    found.rotations += 1;
+  const old = await presentOld(stage);
+  try {
     await pause(presentMs);
+    if (!whileSigning) {
+      await system.keys.rotate();
+      found.rotations += 1;
+      await pause(presentMs);
+    }
+    found.oldRequests += old.requests();
+    found.oldRefused += old.refused();
+    await revoke(stage, kid, old);
+  } finally {
+    await old.end();
   }
-  found.oldRequests += old.requests();
-  found.oldRefused += old.refused();
+}
+
+async function revoke({ system, cast, found }: Stage, kid: string, old: OldCapabilities): Promise<void> {
   const askedMs = systemClock.wallMs();
   const { state } = await system.keys.revoke(kid);
   const revokedMs = systemClock.wallMs();
   if (state !== "revoked") throw new UnsoundRun(`the key is ${state}: a receiver did not answer`);
   found.revocations += 1;
-  const refusedThen = old.refused();
+  const requestsThen = old.requests();
   await pause(presentMs);
   await old.end();
-  if (old.refused() - refusedThen < cast.length)
+  if (old.requests() - requestsThen < cast.length)
     throw new UnsoundRun("too little was presented after the revocation");
   const lastAdmitted = old.lastAdmittedMs();
   found.refusedWithinMs = Math.max(found.refusedWithinMs, ...lastAdmitted.map((ms) => ms - askedMs));
