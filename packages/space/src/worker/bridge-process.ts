@@ -2,13 +2,14 @@
 // Copyright 2026 The SPACE authors
 
 import { chownSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
-import { connect, type Socket } from "node:net";
+import type { Socket } from "node:net";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { SpaceError } from "@space/model";
 import { checkEndpoint, HeldProcess, requireEndpoint } from "@space/platform-linux";
 import type { LaunchClient } from "@space/spaced-guest";
 import type { BridgeConfig } from "../bridge/bridge-config.ts";
+import { connectLocal } from "../host/local-socket.ts";
 import { checkout } from "../product.ts";
 import { daemonNotePath } from "./daemon-note.ts";
 
@@ -109,7 +110,7 @@ export class BridgeProcess {
 
 function connectOnce(path: string): Promise<Socket | undefined> {
   return new Promise((resolve) => {
-    const socket = connect(path);
+    const socket = connectLocal(path);
     socket.once("connect", () => resolve(socket));
     socket.once("error", () => resolve(undefined));
   });
