@@ -7,6 +7,7 @@ import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Gateway, plainServerOptions } from "@space/gateway";
+import { withEnding } from "../bench/ending.ts";
 import { type EmbeddedOptions, type EmbeddedSystem, startEmbedded } from "../embedded/embedded-system.ts";
 import type { GatewayPart } from "../embedded/gateway-part.ts";
 import { portOf } from "../host/mesh-sockets.ts";
@@ -33,27 +34,18 @@ export function drillOptions(data: string): EmbeddedOptions {
 }
 
 /** A whole system on a throw-away directory; everything of it is gone afterwards, also after an interrupt. */
-export async function withSystem<T>(
+export function withSystem<T>(
   workers: number,
   drill: (system: EmbeddedSystem, data: string) => Promise<T>,
   options: Partial<EmbeddedOptions> = {},
 ): Promise<T> {
-  const data = mkdtempSync(join(tmpdir(), "space-drill-"));
-  try {
+  return withEnding(async (ending) => {
+    const data = mkdtempSync(join(tmpdir(), "space-drill-"));
+    ending.add(() => rmSync(data, { recursive: true, force: true }));
     const system = await startEmbedded({ ...drillOptions(data), workers, ...options });
-    const interrupted = (): void => void system.stop().finally(() => process.exit(130));
-    process.once("SIGINT", interrupted);
-    process.once("SIGTERM", interrupted);
-    try {
-      return await drill(system, data);
-    } finally {
-      process.off("SIGINT", interrupted);
-      process.off("SIGTERM", interrupted);
-      await system.stop();
-    }
-  } finally {
-    rmSync(data, { recursive: true, force: true });
-  }
+    ending.add(() => system.stop());
+    return drill(system, data);
+  });
 }
 
 /** Opens another gateway beside the system's own, on a port of its own. */
