@@ -84,15 +84,18 @@ export function sealToken<T>(
   key: SigningKey,
   payload: object,
 ): { readonly token: string; readonly value: T } {
-  const bytes = Buffer.from(JSON.stringify(payload));
-  const value = readStrictJson(bytes, kind.read);
-  const header = Buffer.from(writeHeader(kind.typ, key.kid));
-  const signed = `${header.toString("base64url")}.${bytes.toString("base64url")}`;
+  const text = JSON.stringify(payload);
+  const value = kind.read(JSON.parse(text)); // it is the one text of its value: JSON.stringify has just written it
+  const signed = `${base64url(writeHeader(kind.typ, key.kid))}.${base64url(text)}`;
   const token = `${signed}.${sign(null, Buffer.from(signed, "latin1"), key.privateKey).toString("base64url")}`;
   if (token.length > kind.limitBytes) {
     throw new SpaceError("input/too-large", { what: kind.typ, limitBytes: kind.limitBytes });
   }
   return { token, value };
+}
+
+function base64url(text: string): string {
+  return Buffer.from(text).toString("base64url");
 }
 
 /** A header has one text per type and key id: this, without white space, in this order. */

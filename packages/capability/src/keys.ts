@@ -84,12 +84,13 @@ const smallOrder: ReadonlySet<string> = new Set([
   "ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
 ]);
 
-const fieldPrime = 2n ** 255n - 19n;
-
 function isRefusedPoint(raw: Buffer): boolean {
   const y = Buffer.from(raw);
   y.writeUInt8(y.readUInt8(31) & 0x7f, 31);
-  if (smallOrder.has(y.toString("hex"))) return true;
-  // RFC 8032 section 5.1.3: y is below p, or the encoding is not canonical.
-  return BigInt(`0x${y.reverse().toString("hex")}`) >= fieldPrime;
+  return smallOrder.has(y.toString("hex")) || !isBelowPrime(y);
+}
+
+/** RFC 8032 section 5.1.3: y is below p = 2^255 - 19, little-endian `ed ff … ff 7f`, or the encoding is not canonical. */
+function isBelowPrime(y: Buffer): boolean {
+  return y.readUInt8(0) < 0xed || y.readUInt8(31) < 0x7f || y.subarray(1, 31).some((byte) => byte < 0xff);
 }

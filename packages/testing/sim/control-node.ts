@@ -130,7 +130,8 @@ export class ControlNode {
         isSettled = true;
         cancel();
         this.#waiting.delete(lost);
-        loop.soon(from.owner, action);
+        if (loop.current === from.owner) action();
+        else loop.soon(from.owner, action);
       };
       const lost = (): void => settle(() => reject(new SpaceError("link/closed", {})));
       const cancel = loop.after(limitMs, from.owner, lost);

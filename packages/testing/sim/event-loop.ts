@@ -72,6 +72,13 @@ export class EventLoop {
     };
   }
 
+  /** Now, as a turn of this owner: for an event of nobody's that turns out to be his. */
+  turnOf(owner: Incarnation | undefined, action: () => void): void {
+    if (owner?.alive === false) return;
+    this.#current = owner;
+    action();
+  }
+
   /** At this very instant, after what was asked for before. */
   soon(owner: Incarnation | undefined, action: () => void): void {
     this.#soon.push({ atMs: this.#nowMs, order: 0, owner, action });
@@ -130,7 +137,7 @@ export class EventLoop {
     try {
       action();
     } catch (error) {
-      if (!(error instanceof Crashed)) this.onBug(error, owner);
+      if (!(error instanceof Crashed)) this.onBug(error, this.#current);
     }
     runTicks();
     this.#current = undefined;

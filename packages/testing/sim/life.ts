@@ -32,6 +32,8 @@ export interface CallerPorts extends WorldPorts {
   readonly workerIds: readonly WorkerId[];
   readonly rates: Rates;
   readonly numbers: () => number;
+  /** Whether it always works as much as it may between two moves. */
+  readonly isBusy: boolean;
   /** Whether new lives may begin, and old ones go on. */
   readonly goesOn: () => boolean;
 }
@@ -74,7 +76,7 @@ export class Life {
     this.#know(created);
     while (goesOn()) {
       await this.#work();
-      if (random.chance(0.12)) break;
+      if (random.chance(0.25)) break;
       if (!(await this.#move())) break;
     }
     await this.#api((service, caller) => service.kill(caller, created.sandboxId));
@@ -87,8 +89,8 @@ export class Life {
 
   /** A few operations, some of them at once. */
   async #work(): Promise<void> {
-    const { random, loop, owner } = this.#ports;
-    const count = 1 + random.below(4);
+    const { random, loop, owner, isBusy } = this.#ports;
+    const count = isBusy || random.chance(0.3) ? 1 + random.below(4) : 1;
     const underWay: Promise<void>[] = [];
     for (let at = 0; at < count; at += 1) {
       const done = this.#operate(this.#kind());

@@ -2,7 +2,8 @@
 // Copyright 2026 The SPACE authors
 
 // Loads the real packages for a simulation, with two differences that no product file knows of: the capability package
-// gets stand-in-crypto.ts in place of `node:crypto`, and a mutant's one edit is made to the text of the file that it breaks.
+// and the access tokens get stand-in-crypto.ts in place of `node:crypto`, and a mutant's edits are made to the text of the
+// files that it breaks.
 
 import { registerHooks } from "node:module";
 import { resolve } from "node:path";
@@ -10,13 +11,15 @@ import { pathToFileURL } from "node:url";
 import type { Mutant } from "./mutant.ts";
 
 const packages = pathToFileURL(resolve(import.meta.dirname, "../..")).href;
+const accessTokens = `${packages}/control-plane/src/access-tokens.ts`;
 const standIn = pathToFileURL(resolve(import.meta.dirname, "stand-in-crypto.ts")).href;
 
 /** Must be called before anything of the product is imported. */
 export function prepareLoading(mutant: Mutant | undefined): void {
   registerHooks({
     resolve(specifier, context, next) {
-      const isSigner = context.parentURL?.startsWith(`${packages}/capability/src/`) === true;
+      const from = context.parentURL ?? "";
+      const isSigner = from.startsWith(`${packages}/capability/src/`) || from === accessTokens;
       if (specifier === "node:crypto" && isSigner) return { url: standIn, shortCircuit: true };
       return next(specifier, context);
     },

@@ -137,8 +137,7 @@ export class Network implements SocketCarrier {
         return;
       }
       this.#arrive(lane, number);
-      this.#loop.soon(to.owner, () => {
-        if (to.destroyed) return;
+      this.#loop.turnOf(to.owner, () => {
         to.tap?.arrived(bytes);
         to.emit("data", bytes);
       });

@@ -21,10 +21,10 @@ export interface ShardOptions {
   readonly hunting: boolean;
 }
 
-const executionsPerWorld = 400;
+const executionsPerWorld = 1000;
 const huntedExecutions = 150;
 /** One world in so many uses real Ed25519: at least one execution in a hundred. */
-const realKeysEvery = 40;
+const realKeysEvery = 64;
 /** A world that comes to nothing is a fault of the simulation, not a reason to go on for ever. */
 const emptyWorldsLimit = 3;
 const violationsLimit = 10;

@@ -6,7 +6,7 @@ import { type GuestPorts, ignoring, operationOf } from "./sim-guest.ts";
 import type { SimProcess } from "./sim-machine.ts";
 
 /** Most pieces that a simulated process prints. */
-const mostPieces = 12;
+const mostPieces = 6;
 const start = "/process.Process/Start";
 const connect = "/process.Process/Connect";
 const endOfStream = 2;
@@ -115,7 +115,7 @@ export class GuestStreams {
 
   #run(program: Program, left: number): void {
     const { loop, owner, random, watcher } = this.#ports;
-    loop.after(random.between(200, 6000), owner, () => {
+    loop.after(random.between(200, 12_000), owner, () => {
       const { state, fenced } = program.process;
       if (state === "gone") return program.listener?.reset("execution-gone");
       if (state === "frozen" || fenced) return this.#run(program, left);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-// Stands in for `node:crypto` in the capability package alone (see loader.ts). Keys that it makes are as good as Ed25519
+// Stands in for `node:crypto` in the capability package and the access tokens alone (see loader.ts). Keys that it makes are as good as Ed25519
 // for everything but an attacker: the same bytes under the same key have one signature, and any other bytes do not fit it.
 // A world may ask for real keys instead; then every call goes to the real functions.
 
@@ -48,7 +48,22 @@ class StandInKey {
 
 type AnyKey = real.KeyObject | StandInKey;
 
-export const hash = real.hash;
+export const { hash, timingSafeEqual, createSecretKey } = real;
+
+/** Of one text; what it makes depends on key and text as a keyed hash does. */
+export function createHmac(algorithm: "sha256", key: real.KeyObject): Pick<real.Hmac, "update" | "digest"> {
+  if (shared.simulatedKeys?.real !== false) return real.createHmac(algorithm, key);
+  const secret = key.export().toString("latin1");
+  let text = "";
+  const hmac = {
+    update: (data: string) => {
+      text += data;
+      return hmac;
+    },
+    digest: () => real.hash(algorithm, `${secret}${text}`, "hex"),
+  };
+  return hmac as unknown as real.Hmac; // cast: the part of it that access tokens use
+}
 
 export function generateKeyPairSync(type: "ed25519"): {
   readonly privateKey: AnyKey;

@@ -74,8 +74,8 @@ export function bridgeTap(oracle: Oracle, host: string, disk: SimDisk): Tap {
     sent: (bytes) =>
       eachFrame(bytes, (type, stream, payload) => {
         if (isOpening(type)) {
-          const head = JSON.parse(payload.toString("utf8")) as Partial<SentHead>; // cast: our own worker wrote it
-          if (head.headers === undefined) return; // a command
+          if (!payload.includes(operationHeader)) return; // a command
+          const head = JSON.parse(payload.toString("utf8")) as SentHead; // cast: our own worker wrote it
           const operation = oracle.operations.get(Number(headerValue(head.headers, operationHeader)));
           const presentation = operation?.presented.findLast(
             (other) => other.host === host && other.epoch !== undefined,

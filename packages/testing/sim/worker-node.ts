@@ -195,7 +195,7 @@ export class WorkerNode {
         records,
         substrate: new SimSubstrate(this.machine, owner),
         objects,
-        archives: chunkedArchives(objects, { chunkBytes: 4096 }),
+        archives: chunkedArchives(objects, { chunkBytes: 512 }),
         host: { connect: async () => this.#connectBridge(owner) },
         clock: new SimClock(loop, owner, clockErrors(this.host)),
         random: random.child(this.host),

@@ -47,12 +47,15 @@ export interface WorldReport {
 }
 
 const controlLimits: Partial<ControlLimits> = {
-  reaperTickMs: 1000,
+  reaperTickMs: 2000,
+  orderTickMs: 2000,
+  leaseTickMs: 2000,
+  keyTickMs: 3000,
   recoveryTickMs: 4000,
   tombstoneMs: 120_000,
 };
 /** No world goes on for longer, in true time. */
-const longestMs = 40 * 60_000;
+const longestMs = 3 * 3_600_000;
 /** With every fault over, everything is true again by then. */
 const settleMs = 400_000;
 const livesAtOnce = 30;
@@ -202,6 +205,7 @@ export class World {
         workerIds: this.workers.map(({ workerId }) => workerId),
         rates: this.rates,
         numbers: () => this.#nextNumber(),
+        isBusy: this.#options.hunting,
         goesOn,
       });
       void life.live().then(() => {
