@@ -6,7 +6,8 @@
 import { spawn } from "node:child_process";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
-import { parseArgs } from "node:util";
+import type { parseArgs } from "node:util";
+import { CommandLineError, readCommandLine, runProgram, wholeNumber } from "../src/command-line.ts";
 import { prepareLoading } from "./loader.ts";
 import type { Mutant } from "./mutant.ts";
 import { mutants } from "./mutants.ts";
@@ -38,15 +39,19 @@ const mutantExecutions = 4_000;
 
 type Values = ReturnType<typeof parseArgs<{ options: typeof options }>>["values"];
 
+/** How many executions there are between two lines about how far a process is; on standard error, never in a report. */
+const progressEvery = 20_000;
+
 /** Works on worlds in this very process, and writes its report to whoever listens. */
-async function shard(values: Values): Promise<void> {
+async function shard(values: Values): Promise<number> {
   const { mutant: name, world, trace, seed, executions } = values;
   const mutant = name === undefined ? undefined : mutants.find((candidate) => candidate.name === name);
-  if (name !== undefined && mutant === undefined) throw new TypeError(`there is no mutant ${name}`);
+  if (name !== undefined && mutant === undefined) throw new CommandLineError(`there is no mutant ${name}`);
   prepareLoading(mutant);
   const { runShard } = await import("./shard.ts");
   const [index = 0, of = 1] = (values.shard ?? "0/1").split("/").map(Number);
-  runShard(
+  let told = 0;
+  const report = await runShard(
     {
       seed,
       executions: Number(executions),
@@ -57,10 +62,17 @@ async function shard(values: Values): Promise<void> {
       calm: values.calm,
       hunting: mutant !== undefined || values.hunt,
     },
-    (report) => {
-      process.stdout.write(`${JSON.stringify(report)}\n`, () => process.exit(0));
+    ({ executions: made, violations }) => {
+      if (made - told < progressEvery) return;
+      told = made;
+      const cpuSeconds = Math.round(process.cpuUsage().user / 1e6);
+      process.stderr.write(
+        `sim: process ${index + 1} of ${of}: ${made} executions, ${cpuSeconds} s of CPU, ${violations.length} violations\n`,
+      );
     },
   );
+  await new Promise<void>((resolve) => process.stdout.write(`${JSON.stringify(report)}\n`, () => resolve()));
+  return 0;
 }
 
 /** One shard in a process of its own. */
@@ -180,7 +192,12 @@ function runModel({ json, generations }: Values): Promise<number> {
   });
 }
 
-const { values } = parseArgs({ options, strict: true });
-if (values.shard !== undefined) await shard(values);
-else if (values.model) process.exitCode = await runModel(values);
-else process.exitCode = await (values.mutants ? runMutants(values) : run(values));
+await runProgram(async () => {
+  const { values } = readCommandLine({ options });
+  const { executions, shards } = values;
+  wholeNumber("executions", executions, 1);
+  if (shards !== undefined) wholeNumber("shards", shards, 1);
+  if (values.shard !== undefined) return shard(values);
+  if (values.model) return runModel(values);
+  return values.mutants ? runMutants(values) : run(values);
+});

@@ -31,8 +31,22 @@ const violationsLimit = 10;
 
 let current: World | undefined;
 
-/** Runs worlds, one after the other, in this process, whose `setImmediate` is theirs from now on. */
-export function runShard(options: ShardOptions, done: (report: ShardReport) => void): void {
+/**
+ * Runs worlds, one after the other, in this process, whose `setImmediate` is theirs from now on. Tells after each world
+ * how far it is.
+ */
+export function runShard(
+  options: ShardOptions,
+  onProgress: (soFar: ShardReport) => void,
+): Promise<ShardReport> {
+  return new Promise((resolve) => runWorlds(options, onProgress, resolve));
+}
+
+function runWorlds(
+  options: ShardOptions,
+  onProgress: (soFar: ShardReport) => void,
+  done: (report: ShardReport) => void,
+): void {
   Error.stackTraceLimit = options.trace ? 10 : 0; // what the product throws is judged by its code
   const realSetImmediate = takeOver();
   const report = emptyShard();
@@ -45,6 +59,7 @@ export function runShard(options: ShardOptions, done: (report: ShardReport) => v
     const result = runWorld(name, realKeys && !options.hunting, options);
     addShard(report, name, realKeys, result);
     number += options.of;
+    onProgress(report);
     empty = result.executions === 0 ? empty + 1 : 0;
     const isOver =
       options.world !== undefined ||
