@@ -66,7 +66,9 @@ class DialledLinks implements WorkerLinks {
   readonly #live = new Map<string, FrameLink>();
   readonly #dialling = new Map<string, Promise<FrameLink>>();
   readonly #failedAtMs = new Map<string, number>();
-  readonly #closing = new AbortController();
+  /** What ends each dial that is under way. */
+  readonly #dials = new Set<AbortController>();
+  #isClosing = false;
   /** Links of an older certificate, with streams. */
   readonly #draining = new Set<FrameLink>();
   #renewals = 0;
@@ -90,7 +92,7 @@ class DialledLinks implements WorkerLinks {
     if (dialling !== undefined) return dialling;
     const failedAtMs = this.#failedAtMs.get(name) ?? Number.NEGATIVE_INFINITY;
     const paused = this.#clock.monotonicMs() - failedAtMs < this.#limits.dialPauseMs;
-    if (paused || this.#closing.signal.aborted) return Promise.reject(unreachable(endpoint, undefined));
+    if (paused || this.#isClosing) return Promise.reject(unreachable(endpoint, undefined));
     const opening: Promise<FrameLink> = this.#open(endpoint, name).finally(() => {
       if (this.#dialling.get(name) === opening) this.#dialling.delete(name);
     });
@@ -112,7 +114,8 @@ class DialledLinks implements WorkerLinks {
   }
 
   close(): void {
-    this.#closing.abort();
+    this.#isClosing = true;
+    for (const given of this.#dials) given.abort();
     for (const link of [...this.#live.values(), ...this.#draining]) link.destroy(undefined);
   }
 
@@ -140,13 +143,14 @@ class DialledLinks implements WorkerLinks {
 
   /** A dial that ends in time; a socket that comes too late is thrown away. */
   async #bounded(endpoint: WorkerEndpoint): Promise<Duplex> {
-    const late = new AbortController();
-    const signal = AbortSignal.any([late.signal, this.#closing.signal]);
-    const cancel = this.#clock.after(this.#limits.dialWaitMs, () => late.abort());
+    const given = new AbortController(); // one of its own: what listens to it goes with it
+    this.#dials.add(given);
+    const cancel = this.#clock.after(this.#limits.dialWaitMs, () => given.abort());
     try {
-      return await Promise.race([this.#dialUntil(endpoint, signal), aborted(signal)]);
+      return await Promise.race([this.#dialUntil(endpoint, given.signal), aborted(given.signal)]);
     } finally {
       cancel();
+      this.#dials.delete(given);
     }
   }
 
