@@ -32,7 +32,7 @@ export interface CallerPorts extends WorldPorts {
   readonly workerIds: readonly WorkerId[];
   readonly rates: Rates;
   readonly numbers: () => number;
-  /** Whether it always works as much as it may between two moves. */
+  /** Whether it works as much as it may between two moves, and moves more often before its end. */
   readonly isBusy: boolean;
   /** Whether new lives may begin, and old ones go on. */
   readonly goesOn: () => boolean;
@@ -59,7 +59,7 @@ export class Life {
 
   /** Ends when its sandbox is dead, or could not be made. */
   async live(): Promise<void> {
-    const { random, goesOn } = this.#ports;
+    const { random, goesOn, isBusy } = this.#ports;
     const created = await this.#api((service, caller) =>
       service.create(caller, {
         template: "base",
@@ -76,7 +76,7 @@ export class Life {
     this.#know(created);
     while (goesOn()) {
       await this.#work();
-      if (random.chance(0.25)) break;
+      if (random.chance(isBusy ? 0.12 : 0.25)) break;
       if (!(await this.#move())) break;
     }
     await this.#api((service, caller) => service.kill(caller, created.sandboxId));
