@@ -21,7 +21,7 @@ export interface ShardOptions {
   readonly hunting: boolean;
 }
 
-const executionsPerWorld = 1000;
+const executionsPerWorld = 400;
 const huntedExecutions = 150;
 /** One world in so many uses real Ed25519: at least one execution in a hundred. */
 const realKeysEvery = 64;
