@@ -35,7 +35,7 @@ const options = {
 } as const;
 
 /** Executions within which a mutant must be caught. */
-const mutantExecutions = 4_000;
+const mutantExecutions = 6_000;
 
 type Values = ReturnType<typeof parseArgs<{ options: typeof options }>>["values"];
 
