@@ -50,7 +50,6 @@ const controlLimits: Partial<ControlLimits> = {
   reaperTickMs: 1000,
   recoveryTickMs: 4000,
   tombstoneMs: 120_000,
-  claimMs: 200_000,
 };
 /** Upkeep that finds nothing most of the time is cheaper than what it costs to look twice as often. */
 const unhuntedLimits: Partial<ControlLimits> = {
