@@ -42,9 +42,15 @@ export function withSystem<T>(
   return withEnding(async (ending) => {
     const data = mkdtempSync(join(tmpdir(), "space-drill-"));
     ending.add(() => rmSync(data, { recursive: true, force: true }));
-    const system = await startEmbedded({ ...drillOptions(data), workers, ...options });
-    ending.add(() => system.stop());
-    return drill(system, data);
+    const starting = startEmbedded({ ...drillOptions(data), workers, ...options });
+    // An interrupt while it starts waits for that: what is half there would be left for nobody.
+    ending.add(() =>
+      starting.then(
+        (system) => system.stop(),
+        () => undefined,
+      ),
+    );
+    return drill(await starting, data);
   });
 }
 
