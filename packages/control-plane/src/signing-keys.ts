@@ -197,9 +197,8 @@ export class SigningKeys {
 
   async #load(): Promise<void> {
     const { store } = this.#parts;
-    // In this order: what another replica writes between the two makes the version too old for a change, never too new.
-    const bundles = await store.bundles();
-    this.#records = await store.all();
+    const { bundles, records } = await readTogether(store);
+    this.#records = records;
     if (bundles.length === this.#bundles.length) return;
     this.#bundles = bundles;
     this.#archive = KeyArchive.fromBundles(
@@ -238,4 +237,21 @@ export class SigningKeys {
     KeyArchive.fromBundles([token], this.#root); // the root that is here is the one that receivers have pinned
     return { version, token };
   }
+}
+
+/**
+ * Bundles and keys that belong together, whatever another replica writes between the two reads: the bundles come first, so
+ * that a change is made on a version which is too old at worst, and both are read anew where a key knows of a later one.
+ */
+async function readTogether(store: SigningKeyStore): Promise<{
+  readonly bundles: readonly StoredKeyBundle[];
+  readonly records: readonly SigningKeyRecord[];
+}> {
+  for (let looks = 0; looks < openingLooks; looks += 1) {
+    const bundles = await store.bundles();
+    const records = await store.all();
+    const named = records.map(({ announcedIn, endedIn }) => Math.max(announcedIn, endedIn ?? 0));
+    if (Math.max(0, ...named) <= (bundles.at(-1)?.version ?? 0)) return { bundles, records };
+  }
+  throw new SpaceError("store/failed", { step: "signing keys" });
 }
