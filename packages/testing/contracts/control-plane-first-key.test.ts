@@ -16,7 +16,7 @@ import { VirtualClock } from "../src/virtual-clock.ts";
 /** Every call of the store takes some turns, so that those of two replicas come in every order. */
 function interleaved(random: SeededRandom): StoreTiming {
   const wait = async (): Promise<void> => {
-    for (let turns = (random.bytes(1)[0] ?? 0) % 24; turns > 0; turns -= 1) await undefined;
+    for (let turns = (random.bytes(1)[0] ?? 0) % 24; turns > 0; turns -= 1) await Promise.resolve();
   };
   const call = async <T>(action: () => T): Promise<T> => {
     await wait();

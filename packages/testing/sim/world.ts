@@ -315,7 +315,7 @@ export function numberOf(seed: string): number {
 }
 
 function chaosOf(random: SimRandom, { hunting, calm, seed }: WorldOptions): ChaosPlan {
-  const storms = hunting ? [2000, 8000] : [1500, 6000, 24_000, Number.POSITIVE_INFINITY];
+  const storms = hunting ? [2000, 8000, 60_000] : [1500, 6000, 24_000, Number.POSITIVE_INFINITY];
   const everyMs = calm
     ? Number.POSITIVE_INFINITY
     : (storms[numberOf(seed) % storms.length] ?? Number.POSITIVE_INFINITY);
