@@ -75,7 +75,7 @@ export class SigningKeys {
     // More than once: another replica may have rotated between two reads, or made the first key just now.
     for (let looks = 1; looks <= openingLooks; looks += 1) {
       await keys.refresh();
-      if (keys.#current !== undefined && keys.inState("signing")[0]?.kid === keys.#current.kid) return keys;
+      if (keys.#isWhole) return keys;
       if (looks === 1) continue;
       try {
         await keys.#begin();
@@ -95,6 +95,12 @@ export class SigningKeys {
     if (signing === undefined || signing.kid === this.#current?.kid) return;
     const pem = await this.#parts.vault.read(signing.kid);
     if (pem !== undefined) this.#current = importSigningKey(pem.reveal());
+  }
+
+  /** Whether what was read belongs together: of a first key made just now, the bundle may not have been read yet. */
+  get #isWhole(): boolean {
+    const signing = this.inState("signing")[0];
+    return signing !== undefined && signing.kid === this.#current?.kid && this.#bundles.length > 0;
   }
 
   /** The one key that signs now. */

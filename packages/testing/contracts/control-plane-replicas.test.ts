@@ -69,6 +69,20 @@ describe("several replicas on one store", () => {
     await other.close();
   });
 
+  test("R-4, R-10: a replica that reads the first key, but not yet its bundle, looks again", async (context) => {
+    const { rig } = await ControlRig.open(context);
+    const other = await rig.openReplica("other", (keys) => {
+      let looks = 0;
+      const bundles: typeof keys.bundles = async () => {
+        looks += 1;
+        return looks === 1 ? [] : keys.bundles();
+      };
+      return { ...keys, all: () => keys.all(), change: (step) => keys.change(step), bundles };
+    });
+    assert.deepEqual(other.keys.view().keys, rig.control.keys.view().keys);
+    await other.close();
+  });
+
   test("R-16: a lease that another replica has granted is waited for", async (context) => {
     const { rig, workers } = await ControlRig.open(context, { workers: 2 });
     const [worker] = workers;

@@ -22,6 +22,7 @@ import {
   type SandboxRecord,
   type SandboxStore,
   Secret,
+  type SigningKeyStore,
 } from "@space/model";
 import { type ControlStore, openControlStore } from "@space/store-sqlite";
 import { type FakeObjects, FakeWorker } from "./fake-worker.ts";
@@ -103,8 +104,11 @@ export class ControlRig {
     this.#caller ??= await this.newCaller("first");
   }
 
-  /** R-4: another control plane on the same store. */
-  async openReplica(replica: string): Promise<ControlPlane> {
+  /** R-4: another control plane on the same store, of whose signing keys it sees what `seen` shows. */
+  async openReplica(
+    replica: string,
+    seen: (keys: SigningKeyStore) => SigningKeyStore = (keys) => keys,
+  ): Promise<ControlPlane> {
     const store = this.#store;
     assert.ok(store !== undefined);
     return openControlPlane(
@@ -117,7 +121,7 @@ export class ControlRig {
       {
         sandboxes: store.sandboxes,
         installation: store.installation,
-        signingKeys: store.signingKeys,
+        signingKeys: seen(store.signingKeys),
         enrolments: store.enrolments,
         privateKeys: this.privateKeys,
         rootKey: this.rootKey,
