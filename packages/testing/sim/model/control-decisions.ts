@@ -38,7 +38,11 @@ export async function mayFollow(
   const parts = {
     sandboxes: { pending: async () => orders },
     feeds: { deliver: async () => false },
-    leases: { isOver: (workerId: WorkerId) => over.has(workerId), overForMs: () => -1 },
+    leases: {
+      refresh: async () => undefined,
+      isOver: (workerId: WorkerId) => over.has(workerId),
+      overForMs: () => -1,
+    },
     clock: { after: () => () => undefined },
     limits: { confirmMs: 1, leaseMs },
   } as unknown as ControlParts; // cast: all that this decision uses
@@ -124,7 +128,11 @@ function leasePorts(
     lease: { grantedAtMs: 0, termMs: leaseMs },
   };
   return {
-    receivers: { receivers: async () => (wasGranted ? [receiver] : []), recordLease: async () => undefined },
+    receivers: {
+      receivers: async () => (wasGranted ? [receiver] : []),
+      // The store refuses while an order is pending, too: its contract's, and left out, so that this code stands alone.
+      recordLease: async (_: WorkerId, lease: unknown) => lease,
+    },
     sandboxes: { load: async () => new Map() },
     feeds: {
       settled: async () => !owes,

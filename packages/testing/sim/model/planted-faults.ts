@@ -104,8 +104,8 @@ export const plantedFaults: readonly PlantedFault[] = [
   edited("start-forgets-leases", "R-16: a control plane that starts again takes every lease for over", [
     {
       file: leases,
-      find: "if (lease !== null) terms.set(workerId, lease.termMs);",
-      replace: "if (lease !== null) terms.delete(workerId);",
+      find: "terms.set(workerId, lease.termMs);",
+      replace: "terms.delete(workerId);",
     },
   ]),
   without("fences", "unfenced", "R-16: a worker without a lease starts, serves and runs on"),
