@@ -2,8 +2,9 @@
 // Copyright 2026 The SPACE authors
 
 import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { setPriority, tmpdir } from "node:os";
 import { join } from "node:path";
 import { UsageError } from "../failure.ts";
 import { requireHost } from "../host/host-fitness.ts";
@@ -29,10 +30,12 @@ export async function test(args: readonly string[]): Promise<number> {
     }
   }
   const counts: Counts[] = [];
-  for (const [name, flags, files] of suites(args)) {
-    const { code, count } = await runTests(flags, files);
-    if (code !== 0) failed.push(name);
-    counts.push(count);
+  for (const together of args.length > 0 ? [[named(args)]] : everySuite) {
+    const results = await runTogether(together);
+    for (const [at, { code, count }] of results.entries()) {
+      if (code !== 0) failed.push(together[at]?.name ?? "");
+      counts.push(count);
+    }
   }
   const sum = (field: keyof Counts): number => counts.reduce((total, count) => total + count[field], 0);
   if (failed.length > 0) process.stdout.write(`not as it should be: ${failed.join(", ")}\n`);
@@ -41,39 +44,69 @@ export async function test(args: readonly string[]): Promise<number> {
   return failures === 0 ? 0 : 1;
 }
 
-type Suite = readonly [name: string, flags: readonly string[], files: readonly string[]];
-
-function suites(named: readonly string[]): readonly Suite[] {
-  const isolated = ["--test-concurrency=1", "--test-timeout=300000"];
-  if (named.length > 0) return [["tests", isolated, named]];
-  return [
-    [
-      "unit tests",
-      ["--test-isolation=none", "--test-timeout=60000"],
-      ["packages/*/src/**/*.test.ts", "scripts/**/*.test.ts"],
-    ],
-    ["integration tests", isolated, ["packages/testing/**/*.test.ts"]],
-  ];
+interface Suite {
+  readonly name: string;
+  readonly flags: readonly string[];
+  readonly files: readonly string[];
 }
 
-async function runTests(
-  flags: readonly string[],
-  files: readonly string[],
-): Promise<{ code: number; count: Counts }> {
+const isolated = ["--test-concurrency=1", "--test-timeout=300000"];
+
+function named(files: readonly string[]): Suite {
+  return { name: "tests", flags: isolated, files };
+}
+
+const unitTests: Suite = {
+  name: "unit tests",
+  flags: ["--test-isolation=none", "--test-timeout=60000"],
+  files: ["packages/*/src/**/*.test.ts", "scripts/**/*.test.ts"],
+};
+const integrationTests: Suite = {
+  name: "integration tests",
+  flags: isolated,
+  files: ["packages/testing/!(sim|src)/**/*.test.ts"],
+};
+/** They live in virtual time: it is all the same to them how much of the machine they get. */
+const simulations: Suite = {
+  name: "simulations",
+  flags: ["--test-concurrency=1", "--test-timeout=900000"],
+  files: ["packages/testing/sim/**/*.test.ts"],
+};
+/** One after the other, and those of one list together. */
+const everySuite: readonly (readonly Suite[])[] = [[unitTests], [integrationTests, simulations]];
+
+interface SuiteResult {
+  readonly code: number;
+  readonly count: Counts;
+  /** What is still to be shown. */
+  readonly output: string;
+}
+
+/** The first has the machine and the terminal; the others take what it leaves, and are shown after it. */
+async function runTogether([first, ...others]: readonly Suite[]): Promise<readonly SuiteResult[]> {
+  const inRear = others.map((suite) => runTests(suite, "in the rear"));
+  const results = first === undefined ? [] : [await runTests(first, "in front")];
+  for (const underWay of inRear) {
+    const result = await underWay;
+    process.stdout.write(result.output);
+    results.push(result);
+  }
+  return results;
+}
+
+async function runTests({ flags, files }: Suite, place: "in front" | "in the rear"): Promise<SuiteResult> {
   const folder = mkdtempSync(join(tmpdir(), "space-test-"));
   const summary = join(folder, "summary.tap");
   try {
     const reporters = ["--test-reporter=spec", "--test-reporter-destination=stdout", "--test-reporter=tap"];
-    const code = await run(process.execPath, [
-      "--test",
-      ...flags,
-      ...reporters,
-      `--test-reporter-destination=${summary}`,
-      ...files,
-    ]);
+    const args = ["--test", ...flags, ...reporters, `--test-reporter-destination=${summary}`, ...files];
+    const { code, output } =
+      place === "in front"
+        ? { code: await run(process.execPath, args), output: "" }
+        : await runQuietly(process.execPath, args);
     const count = readCounts(readFileSync(summary, "utf8"));
     // A runner that found nothing to run has checked nothing.
-    return { code: count.passed + count.failed === 0 ? 1 : code, count };
+    return { code: count.passed + count.failed === 0 ? 1 : code, count, output };
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
@@ -87,4 +120,17 @@ function readCounts(tap: string): Counts {
 
 function run(program: string, args: readonly string[]): Promise<number> {
   return exitCode(spawn(program, [...args], { cwd: checkout, stdio: ["ignore", "inherit", "inherit"] }));
+}
+
+/** At a lower priority; what it prints is kept. */
+async function runQuietly(
+  program: string,
+  args: readonly string[],
+): Promise<{ readonly code: number; readonly output: string }> {
+  const child = spawn(program, [...args], { cwd: checkout, stdio: ["ignore", "pipe", "inherit"] });
+  if (child.pid !== undefined) setPriority(child.pid, 10);
+  const printed: Buffer[] = [];
+  child.stdout.on("data", (piece: Buffer) => printed.push(piece));
+  const [code] = await Promise.all([exitCode(child), once(child.stdout, "close")]);
+  return { code, output: Buffer.concat(printed).toString() };
 }
