@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-// The drills of `./space drill` in which a worker cannot hear that its sandbox runs elsewhere, shorter. The shortest lease
-// is 15 s, so they take most of a minute; beside each other.
+// The drills of `./space drill` in which workers and control plane cannot hear each other, shorter. They wait for most of
+// their time (the shortest lease is 15 s), so they do it beside each other.
 
 import assert from "node:assert/strict";
 import { after, describe, test } from "node:test";
-import { drillLease, partitionInOwnNetwork, withSystem } from "@space/space";
+import { drillLease, drillOutage, partitionInOwnNetwork, withControlApart, withSystem } from "@space/space";
 import { hostResources, leftBehind } from "../src/host-resources.ts";
 
 const skip = process.getuid?.() === 0 ? false : "sandboxes need root";
@@ -17,7 +17,7 @@ after(() => {
   if (skip === false) assert.deepEqual(leftBehind(resourcesBefore, hostResources()), {});
 });
 
-describe("while a worker cannot hear of it", { concurrency: true }, () => {
+describe("while workers and control plane cannot hear each other", { concurrency: true }, () => {
   test("R-15, R-16: a worker that is stopped, and goes on, never acts beside the generation that was recovered elsewhere", {
     skip,
   }, async () => {
@@ -40,5 +40,18 @@ describe("while a worker cannot hear of it", { concurrency: true }, () => {
     assert.deepEqual([report.lateStreamBytes, report.ok], [0, true], JSON.stringify(report));
     assert.ok(report.lastOldActMs < report.firstNewActMs, JSON.stringify(report));
     assert.ok(report.r15WindowMs > 0 && report.r15WindowMs <= report.r15LimitMs, JSON.stringify(report));
+  });
+
+  test("R-13, R-16, R-25: with the control plane's process stopped every live entry serves, and nobody asks another machine", {
+    skip,
+  }, async () => {
+    const options = { outageSeconds: 5, callers: 40, rampSeconds: 2, streams: 3, paceMs: 100 };
+    const report = await withControlApart(2, (stage) => drillOutage(stage, options));
+    assert.deepEqual(
+      [report.failures, report.asked, report.workersToOthers, report.streamsCut, report.ok],
+      [{}, 0, 0, 0, true],
+      JSON.stringify(report),
+    );
+    assert.ok(report.liveRequests > 100, JSON.stringify(report));
   });
 });
