@@ -2,6 +2,7 @@
 // Copyright 2026 The SPACE authors
 
 import type {
+  AuditFields,
   AuditSink,
   BeginOutcome,
   ChangeOutcome,
@@ -32,9 +33,8 @@ export interface AuditedSandboxes extends SandboxReads {
 }
 
 export function auditedSandboxes(store: SandboxStore, audit: AuditSink): AuditedSandboxes {
-  const record = (change: SandboxChangeKind, why: ChangeReason, after: SandboxRecord): void => {
+  const record = (change: SandboxChangeKind, reason: ChangeReason, after: SandboxRecord): void => {
     const { sandboxId, state, generation, revision } = after;
-    const reason = why;
     audit.record("sandbox/changed", {
       sandboxId,
       change,
@@ -44,20 +44,19 @@ export function auditedSandboxes(store: SandboxStore, audit: AuditSink): Audited
       reason,
     });
   };
+  const unknown =
+    (facts: Omit<AuditFields["sandbox/change-unknown"], "code">) =>
+    (error: unknown): never => {
+      audit.record("sandbox/change-unknown", { ...facts, code: codeOf(error) });
+      throw error;
+    };
   return {
     ...reads(store),
     begin: async (sandbox) => {
       const { sandboxId } = sandbox.identity;
-      const outcome = await store.begin(sandbox).catch((error: unknown) => {
-        audit.record("sandbox/change-unknown", {
-          sandboxId,
-          change: "begin",
-          onRevision: 0,
-          reason: "asked",
-          code: codeOf(error),
-        });
-        throw error;
-      });
+      const outcome = await store
+        .begin(sandbox)
+        .catch(unknown({ sandboxId, change: "begin", onRevision: 0, reason: "asked" }));
       if (outcome.kind === "begun") record("begin", "asked", outcome.record);
       return outcome;
     },
@@ -65,16 +64,7 @@ export function auditedSandboxes(store: SandboxStore, audit: AuditSink): Audited
       const { sandboxId, revision } = on;
       const outcome = await store
         .change({ on, change, ...(effects && { effects }) })
-        .catch((error: unknown) => {
-          audit.record("sandbox/change-unknown", {
-            sandboxId,
-            change: change.kind,
-            onRevision: revision,
-            reason: why,
-            code: codeOf(error),
-          });
-          throw error;
-        });
+        .catch(unknown({ sandboxId, change: change.kind, onRevision: revision, reason: why }));
       if (outcome.kind === "won") record(change.kind, why, outcome.record);
       return outcome;
     },
