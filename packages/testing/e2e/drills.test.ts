@@ -4,29 +4,17 @@
 // The drills of `./space drill`, smaller: real gateways, workers, guests, and E2B's own client.
 
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { drillCut, drillKeys, drillMoves, drillTerminal } from "@space/space";
-import { type EmbeddedRig, startRig } from "../src/embedded-rig.ts";
-import { hostResources, leftBehind } from "../src/host-resources.ts";
+import { needsRoot as skip } from "../src/guest-host.ts";
+import { sharedRig } from "../src/shared-rig.ts";
 
-const skip = process.getuid?.() === 0 ? false : "sandboxes need root";
-const resourcesBefore = hostResources();
-let rig: EmbeddedRig;
-
-before(async () => {
-  if (skip === false) rig = await startRig({ workers: 2 });
-});
-
-after(async () => {
-  if (skip !== false) return;
-  await rig.end();
-  assert.deepEqual(leftBehind(resourcesBefore, hostResources()), {});
-});
+const rig = sharedRig({ workers: 2 });
 
 test("R-13, R-24: callers of two gateways get nothing wrong while sandboxes move between two workers", {
   skip,
 }, async () => {
-  const report = await drillMoves(rig.system, { callers: 40, cycles: 12, sandboxes: 4, paceMs: 50 });
+  const report = await drillMoves(rig().system, { callers: 40, cycles: 12, sandboxes: 4, paceMs: 50 });
   assert.deepEqual(
     [report.moved, report.wrongAnswers, report.errorKinds, report.ok],
     [12, [], {}, true],
@@ -38,7 +26,7 @@ test("R-13, R-24: callers of two gateways get nothing wrong while sandboxes move
 test("R-22: what is typed into a terminal across pauses arrives once and in order, and so does what it shows", {
   skip,
 }, async () => {
-  const report = await drillTerminal(rig.system, { bytes: 1000, pauses: 5 });
+  const report = await drillTerminal(rig().system, { bytes: 1000, pauses: 5 });
   assert.deepEqual(
     [report.kept, report.readAsTyped, report.shownAsTyped, report.ok],
     [5, true, true, true],
@@ -50,7 +38,7 @@ test("R-22: what is typed into a terminal across pauses arrives once and in orde
 test("R-21: every stream of a sandbox ends with its epoch, within 100 ms of the first, and no piece comes after", {
   skip,
 }, async () => {
-  const report = await drillCut(rig.system, { streams: 24, rounds: 2 });
+  const report = await drillCut(rig().system, { streams: 24, rounds: 2 });
   assert.deepEqual([report.outlived, report.reasons], [0, { "epoch-ended": 48 }], JSON.stringify(report));
   assert.ok(report.lastHeardMs <= report.limitMs, JSON.stringify(report));
   assert.equal(report.ok, true);
@@ -59,7 +47,7 @@ test("R-21: every stream of a sandbox ends with its epoch, within 100 ms of the 
 test("R-10: under load no rotation refuses a valid caller, and a revoked key counts nowhere once the command has answered", {
   skip,
 }, async () => {
-  const report = await drillKeys(rig.system, { callers: 10, rounds: 2, paceMs: 50 });
+  const report = await drillKeys(rig().system, { callers: 10, rounds: 2, paceMs: 50 });
   assert.deepEqual(
     [report.revocations, report.refusals, report.oldRefused, report.admittedAfterwards, report.ok],
     [2, {}, 0, 0, true],

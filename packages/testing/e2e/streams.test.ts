@@ -4,44 +4,32 @@
 // R-22 with real guests: what E2B's own client sees of its streams while its sandbox is paused, moved or re-adopted.
 
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { type CommandHandle, Sandbox } from "e2b";
-import { type EmbeddedRig, startRig } from "../src/embedded-rig.ts";
 import { faultLanded } from "../src/fault-landed.ts";
-import { hostResources, leftBehind } from "../src/host-resources.ts";
+import { needsRoot as skip } from "../src/guest-host.ts";
+import { sharedRig } from "../src/shared-rig.ts";
 import { until } from "../src/space-process.ts";
 
-const skip = process.getuid?.() === 0 ? false : "sandboxes need root";
-const resourcesBefore = hostResources();
-let rig: EmbeddedRig;
-
-before(async () => {
-  if (skip === false) rig = await startRig({ workers: 2 });
-});
-
-after(async () => {
-  if (skip !== false) return;
-  await rig.end();
-  assert.deepEqual(leftBehind(resourcesBefore, hostResources()), {});
-});
+const rig = sharedRig({ workers: 2 });
 
 function create(): Promise<Sandbox> {
-  return Sandbox.create("base", { ...rig.client(), timeoutMs: 300_000 });
+  return Sandbox.create("base", { ...rig().client(), timeoutMs: 300_000 });
 }
 
 /** Resumes the sandbox, on this worker if one is named. */
 async function resume({ sandboxId }: Sandbox, workerID?: string): Promise<void> {
-  const answer = await fetch(`${rig.system.apiUrl}/v2/sandboxes/${sandboxId}/connect`, {
+  const answer = await fetch(`${rig().system.apiUrl}/v2/sandboxes/${sandboxId}/connect`, {
     method: "POST",
-    headers: { "x-api-key": rig.system.apiKey.reveal(), "content-type": "application/json" },
+    headers: { "x-api-key": rig().system.apiKey.reveal(), "content-type": "application/json" },
     body: JSON.stringify({ timeout: 300, ...(workerID === undefined ? {} : { workerID }) }),
   });
   assert.equal(answer.status, 201, await answer.text());
 }
 
 async function workerOf({ sandboxId }: Sandbox): Promise<string> {
-  const answer = await fetch(`${rig.system.apiUrl}/sandboxes/${sandboxId}`, {
-    headers: { "x-api-key": rig.system.apiKey.reveal() },
+  const answer = await fetch(`${rig().system.apiUrl}/sandboxes/${sandboxId}`, {
+    headers: { "x-api-key": rig().system.apiKey.reveal() },
   });
   const { space } = (await answer.json()) as { space: { workerID: string } }; // cast: our own API's answer
   return space.workerID;
@@ -89,7 +77,7 @@ test("R-22, incident 21: a program's output goes on when the worker's daemon is 
   await until("it has counted on", () => seen().length >= 10);
   const workerId = await workerOf(sandbox);
   const daemon = (): number | undefined =>
-    [...rig.system.workerPids()].find(([worker]) => worker === workerId)?.[1];
+    [...rig().system.workerPids()].find(([worker]) => worker === workerId)?.[1];
   const pid = daemon() ?? assert.fail("the daemon runs");
   const before = seen().length;
   process.kill(pid, "SIGKILL");
@@ -111,7 +99,7 @@ test("R-22, incident 9: a process that a move to another worker left behind ends
   await sandbox.pause();
   await resume(
     sandbox,
-    rig.system.workerIds.find((worker) => worker !== from),
+    rig().system.workerIds.find((worker) => worker !== from),
   );
   faultLanded("it moved, and its process did not", Number((await workerOf(sandbox)) !== from));
   await assert.rejects(handle.wait(), /aborted|10: /);

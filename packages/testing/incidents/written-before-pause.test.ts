@@ -5,29 +5,18 @@
 
 import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { Sandbox } from "e2b";
-import { type EmbeddedRig, startRig } from "../src/embedded-rig.ts";
 import { faultLanded } from "../src/fault-landed.ts";
-import { hostResources, leftBehind } from "../src/host-resources.ts";
+import { needsRoot as skip } from "../src/guest-host.ts";
+import { sharedRig } from "../src/shared-rig.ts";
 
-const skip = process.getuid?.() === 0 ? false : "sandboxes need root";
-const resourcesBefore = hostResources();
-let rig: EmbeddedRig;
-
-before(async () => {
-  if (skip === false) rig = await startRig({ workers: 2 });
-});
-after(async () => {
-  if (skip !== false) return;
-  await rig.end();
-  assert.deepEqual(leftBehind(resourcesBefore, hostResources()), {});
-});
+const rig = sharedRig({ workers: 2 });
 
 async function post(path: string, body: object): Promise<void> {
-  const answer = await fetch(`${rig.system.apiUrl}${path}`, {
+  const answer = await fetch(`${rig().system.apiUrl}${path}`, {
     method: "POST",
-    headers: { "x-api-key": rig.system.apiKey.reveal(), "content-type": "application/json" },
+    headers: { "x-api-key": rig().system.apiKey.reveal(), "content-type": "application/json" },
     body: JSON.stringify(body),
   });
   assert.ok(answer.ok, `${path}: ${answer.status} ${await answer.text()}`);
@@ -39,7 +28,7 @@ const digestOf = (content: Uint8Array): string => createHash("sha256").update(co
 
 /** Writes, pauses at once and reads after the resume, time after time. Returns how often, and how often from files alone. */
 async function writeAndPause(first: number): Promise<{ pauses: number; fromFiles: number }> {
-  const sandbox = await Sandbox.create("base", { ...rig.client(), timeoutMs: 600_000 });
+  const sandbox = await Sandbox.create("base", { ...rig().client(), timeoutMs: 600_000 });
   const written = new Map<string, string>();
   const done = { pauses: 0, fromFiles: 0 };
   const check = async (path: string): Promise<void> => {
@@ -54,7 +43,7 @@ async function writeAndPause(first: number): Promise<{ pauses: number; fromFiles
     const memory = round % 2 === 0;
     await post(`/sandboxes/${sandbox.sandboxId}/pause`, { memory });
     done.pauses += 1;
-    const workerID = rig.system.workerIds[Math.floor(round / 2) % 2];
+    const workerID = rig().system.workerIds[Math.floor(round / 2) % 2];
     await post(
       `/v2/sandboxes/${sandbox.sandboxId}/connect`,
       memory ? { timeout: 600 } : { timeout: 600, workerID },
