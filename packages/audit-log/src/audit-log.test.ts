@@ -8,7 +8,7 @@ import { appendFileSync, readFileSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { it } from "node:test";
 import { newSigningKey } from "@space/capability";
-import { LogFolder, signerOf, writeMany } from "./log.fixture.ts";
+import { LogFolder, signerOf, signing, writeMany } from "./log.fixture.ts";
 import { DirectoryLogFiles, type LogFiles, type SegmentFile } from "./segment-files.ts";
 import { listSegments } from "./segments.ts";
 
@@ -224,6 +224,33 @@ it("a signer that fails costs a checkpoint and no record", async () => {
   await writeMany(log, 5);
   const report = folder.verify();
   assert.deepEqual([report.records, report.checkpoints], [6, 0]);
+});
+
+it("is signed from its first records on, also when nothing was recorded before the key came", async () => {
+  using folder = new LogFolder();
+  const log = folder.open();
+  await log.settled();
+  log.record("keys/replaced", { version: 1 });
+  await log.settled();
+  const report = folder.verify();
+  assert.deepEqual([report.problems, report.lastCheckpoint?.sequence, report.records], [[], 2, 4]);
+  await log.close();
+});
+
+it("what a checkpoint that failed was to cover is signed at the end", async () => {
+  using folder = new LogFolder();
+  let isOut = true;
+  const signer = signerOf(signing);
+  const log = folder.open({}, (checkpoint) => {
+    if (isOut) throw new TypeError("no key");
+    return signer(checkpoint);
+  });
+  log.record("keys/replaced", { version: 1 });
+  await log.settled();
+  assert.equal(folder.verify().checkpoints, 0, "the fault landed");
+  isOut = false;
+  await log.close();
+  assert.deepEqual([folder.verify().problems, folder.verify().unsigned], [[], 1]);
 });
 
 it("keeps the newest checkpoint beside the log", async () => {

@@ -16,7 +16,9 @@ export class Checkpoints {
   readonly #everyRecords: number;
   readonly #shown = new Set<string>();
   #signer: CheckpointSigner | undefined;
+  /** Since the last try. */
   #records = 0;
+  #hasUnsigned = false;
   #isAskedFor = false;
 
   constructor(about: Pick<AuditCheckpoint, "log" | "process">, everyRecords: number) {
@@ -30,7 +32,7 @@ export class Checkpoints {
 
   /** Whether anything was recorded that no checkpoint covers. */
   get hasUnsigned(): boolean {
-    return this.#records > 0;
+    return this.#hasUnsigned;
   }
 
   signWith(signer: CheckpointSigner): void {
@@ -40,6 +42,7 @@ export class Checkpoints {
 
   count(records: number): void {
     this.#records += records;
+    this.#hasUnsigned = true;
   }
 
   ask(): void {
@@ -67,9 +70,10 @@ export class Checkpoints {
     this.#shown.add(`${kind} ${proof}`);
   }
 
-  /** A checkpoint was recorded, or could not be: the next is due at its own time. */
-  settle(): void {
+  /** A checkpoint was recorded, or could not be; then what it was to cover waits for the next, which is due at its own time. */
+  settle(isSigned: boolean): void {
     this.#records = 0;
+    if (isSigned) this.#hasUnsigned = false;
     this.#isAskedFor = false;
   }
 }

@@ -132,7 +132,7 @@ export class LogWriter {
       await this.#beginSegment();
     const dropped = this.#dropped;
     const lost = dropped === 0 ? [] : [this.#own("audit/dropped", { count: dropped })];
-    if (lost.length + taken.length === 0) return;
+    if (lost.length + taken.length === 0 && !this.#segments.isHeadless) return; // an empty log cannot be signed
     await this.#segments.append([...lost, ...taken]);
     this.#dropped -= dropped;
     this.#checkpoints.count(lost.length + taken.length);
@@ -152,6 +152,7 @@ export class LogWriter {
 
   /** A signer or a disk that fails costs this checkpoint; the next comes at its time. */
   async #checkpoint(): Promise<void> {
+    let isSigned = false;
     try {
       let signed = this.#checkpoints.sign(this.#segments.state, this.#clock.wallMs());
       if (signed.witness !== undefined) {
@@ -162,10 +163,11 @@ export class LogWriter {
       await this.#segments.append([this.#own("audit/checkpoint", { token: signed.token })]);
       await this.#segments.sync();
       await this.#files.replace(lastCheckpointName, `${signed.token}\n`);
+      isSigned = true;
     } catch {
       // the records stand without it
     } finally {
-      this.#checkpoints.settle();
+      this.#checkpoints.settle(isSigned);
     }
   }
 

@@ -79,7 +79,7 @@ export class LogFolder implements Disposable {
   verify(kept?: string): LogReport {
     return verifyLog({
       ...this.about,
-      ...(kept !== undefined && { kept }),
+      ...(kept !== undefined && { kept: [kept] }),
     });
   }
 

@@ -41,6 +41,11 @@ export class SegmentWriter {
     return this.#segment?.sizeBytes ?? 0;
   }
 
+  /** Whether the segment's first record, which names the log, is still to be written: `append` writes it first. */
+  get isHeadless(): boolean {
+    return this.#segment?.isHeadless ?? true;
+  }
+
   get hasSegment(): boolean {
     return this.#segment !== undefined;
   }

@@ -2,7 +2,7 @@
 // Copyright 2026 The SPACE authors
 
 import assert from "node:assert/strict";
-import { existsSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { it } from "node:test";
 import { newSigningKey } from "@space/capability";
@@ -96,9 +96,36 @@ it("says that the end was cut off, by the checkpoint beside the log or by one th
   const kept = readFileSync(join(folder.path, lastCheckpointName), "utf8");
   folder.rewrite((lines) => lines.slice(0, -5));
   assert.deepEqual(found(folder.verify()), [`truncated ${length - 4}`]);
-  rmSync(join(folder.path, lastCheckpointName));
+  const older = folder.lines().findLast((line) => line.includes('"audit/checkpoint"')) ?? "";
+  writeFileSync(join(folder.path, lastCheckpointName), String(parseRecord(older)?.fields["token"]));
   assert.deepEqual(found(folder.verify()), [], "nothing is left to tell it by");
   assert.deepEqual(found(folder.verify(kept)), [`truncated ${length - 4}`]);
+});
+
+it("misses the checkpoint beside the log", async () => {
+  using folder = await written();
+  rmSync(join(folder.path, lastCheckpointName));
+  assert.deepEqual(found(folder.verify()), ["removed 0"]);
+});
+
+it("finds segments whose files were swapped, and a segment of another log", async () => {
+  using folder = new LogFolder();
+  await writeMany(folder.open({ segmentBytes: 2_000 }), 60);
+  const [first, second] = [folder.lines(0), folder.lines(1)];
+  folder.rewrite(() => second, 0);
+  folder.rewrite(() => first, 1);
+  const swapped = found(folder.verify());
+  assert.ok(
+    swapped.some((problem) => problem.startsWith("reordered")),
+    swapped.join(),
+  );
+
+  using other = new LogFolder();
+  other.nowMs += 5_000;
+  await writeMany(other.open({ segmentBytes: 2_000 }, signerOf(signing)), 60);
+  folder.rewrite(() => first, 0);
+  folder.rewrite(() => other.lines(1), 1);
+  assert.notDeepEqual(found(folder.verify()), []);
 });
 
 it("finds a chain that was written anew, by the first checkpoint after the change", async () => {
@@ -116,7 +143,8 @@ it("finds a chain that was written anew, by the first checkpoint after the chang
 });
 
 it("refuses a log that nobody signed, and one that another root's key signed", async () => {
-  using stripped = await written();
+  using stripped = new LogFolder();
+  await writeMany(stripped.open(), 120);
   rmSync(join(stripped.path, lastCheckpointName));
   stripped.rewrite((lines) => relink(lines.filter((line) => !line.includes('"audit/checkpoint"'))));
   assert.deepEqual(found(stripped.verify()), ["signature 1"]);
@@ -126,6 +154,18 @@ it("refuses a log that nobody signed, and one that another root's key signed", a
   const problems = foreign.verify().problems.map(({ detail }) => detail);
   assert.ok(problems.includes("a bundle that the root has not signed"));
   assert.ok(problems.includes("a checkpoint refused by its key"));
+});
+
+it("takes a log that a process has just begun and not signed yet, and not one that was ever signed", async () => {
+  using folder = new LogFolder();
+  const log = folder.open({}, null);
+  await writeMany(log, 20);
+  const young = folder.verify();
+  assert.deepEqual([young.problems, young.lastCheckpoint, young.unsigned], [[], null, 21]);
+  const foreign = await written();
+  using _foreign = foreign;
+  const kept = readFileSync(join(foreign.path, lastCheckpointName), "utf8");
+  assert.ok(found(folder.verify(kept)).includes("signature 1"), "it is signed: a checkpoint was kept");
 });
 
 it("refuses a checkpoint of another log", async () => {

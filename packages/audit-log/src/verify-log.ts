@@ -16,8 +16,8 @@ export interface VerifyLogOptions {
   /** Whose log it must be. */
   readonly process: string;
   readonly trust: AuditTrust;
-  /** A checkpoint's token that was kept elsewhere: what the log must still hold. */
-  readonly kept?: string;
+  /** Tokens of checkpoints that were kept elsewhere: what the log must still hold. */
+  readonly kept?: readonly string[];
 }
 
 export interface LogReport {
@@ -73,6 +73,8 @@ function isGone(error: unknown): boolean {
 
 /** More records than this without a checkpoint come from no writer that works. */
 const unsignedLimit = 10_000;
+/** Before the first: a process signs before it serves anybody, so that it has little to record until then. */
+const unsignedStartLimit = 100;
 
 interface Expectation {
   /** As the token says, before it is verified: which record to keep the digest of. */
@@ -104,14 +106,10 @@ class LogReader {
   constructor(options: VerifyLogOptions) {
     this.#options = options;
     this.#keys = new WitnessedKeys(options.trust, options.process);
-    const path = join(options.directory, lastCheckpointName);
+    const newest = this.#newestFile();
     this.#expected = [
-      ...(existsSync(path)
-        ? [expectation(readFileSync(path, "utf8").trim(), `the file ${lastCheckpointName}`)]
-        : []),
-      ...(options.kept === undefined
-        ? []
-        : [expectation(options.kept.trim(), "the checkpoint that was kept")]),
+      ...(newest === undefined ? [] : [expectation(newest, `the file ${lastCheckpointName}`)]),
+      ...(options.kept ?? []).map((token) => expectation(token.trim(), "the checkpoint that was kept")),
     ];
   }
 
@@ -165,6 +163,11 @@ class LogReader {
       tornBytes: this.#tornBytes,
       ...this.#findings.result(),
     };
+  }
+
+  #newestFile(): string | undefined {
+    const path = join(this.#options.directory, lastCheckpointName);
+    return existsSync(path) ? readFileSync(path, "utf8").trim() : undefined;
   }
 
   /** A log may begin later than at 1 when it says itself that what came before was removed. */
@@ -257,8 +260,14 @@ class LogReader {
   #judgeEnds(unsigned: number): void {
     const at = { segment: "", line: 0 };
     if (this.#first > 1 && !this.#isTrimmedTo) this.#findings.gap(1, this.#first - 1, at);
-    const tooMany = this.#lastGood === null ? this.#records > 0 : unsigned > unsignedLimit;
-    if (!tooMany) return;
+    // A crash between the first checkpoint and its copy leaves none; the second comes only after the copy.
+    if (this.#checkpoints > 1 && this.#newestFile() === undefined) {
+      const detail = `the file ${lastCheckpointName} is missing`;
+      this.#findings.add({ kind: "removed", sequence: 0, ...at, detail });
+    }
+    const hasBegun = this.#first > 1 || this.#expected.length > 0;
+    const limit = this.#lastGood !== null ? unsignedLimit : hasBegun ? 0 : unsignedStartLimit;
+    if (unsigned <= limit) return;
     const sequence = this.#sequence - unsigned + 1;
     this.#findings.add({ kind: "signature", sequence, ...at, detail: "no checkpoint signs what follows" });
   }

@@ -124,6 +124,24 @@ describe("./space audit", () => {
     assert.match(stdout, /the checkpoint that was kept is not this log's/);
   });
 
+  it("misses a log as a whole, and the newest of several checkpoints, by what was kept", async () => {
+    const kept = join(data, "kept");
+    const own = join(data, "workers", "1");
+    const tokens = [auditDirectory(data, controlPlaneProcess), auditDirectory(own, workerId)].map(
+      (directory) => readFileSync(join(directory, "last-checkpoint"), "utf8"),
+    );
+    await write(data, controlPlaneProcess, signing(newSigningKey()));
+    const newest = readFileSync(join(auditDirectory(data, controlPlaneProcess), "last-checkpoint"), "utf8");
+    writeFileSync(kept, [...tokens, newest].join(""));
+    assert.equal((await run("verify", "--checkpoint", kept)).status, 0);
+    rmSync(join(own, "audit"), { recursive: true });
+    const gone = await run("verify", "--checkpoint", kept);
+    assert.equal(gone.status, 1);
+    assert.match(gone.stdout, /^"wrk_aaaaaaaaaaaaaaaa": MISSING$/m);
+    writeFileSync(kept, "no checkpoint");
+    await assert.rejects(run("verify", "--checkpoint", kept), /holds something else/);
+  });
+
   it("takes a root key from elsewhere rather than the one beside the log", async () => {
     const other = publicKeyText(newSigningKey().publicKey);
     assert.equal((await run("verify", "--root-key", publicKeyText(root.publicKey))).status, 0);

@@ -37,46 +37,51 @@ type Values = ReturnType<typeof parse>["values"];
 function verify(data: string, values: Values, write: Write): number {
   const trust = auditTrust(data, values["root-key"]);
   const { checkpoint } = values;
-  const kept = checkpoint === undefined ? [] : readFileSync(checkpoint, "utf8").trim().split("\n");
-  const reports = findAuditLogs(data).map((log) => {
-    const own = kept.find((token) => processOf(token) === log.process);
-    return {
-      directory: log.directory,
-      ...verifyLog({ ...log, trust, ...(own !== undefined && { kept: own }) }),
-    };
-  });
-  const good = reports.every(({ problems }) => problems.length === 0);
-  if (values.json) write(`${JSON.stringify({ intact: good, logs: reports }, undefined, 1)}\n`);
-  else for (const report of reports) write(reportText(report));
+  const kept = checkpoint === undefined ? new Map<string, string[]>() : keptTokens(checkpoint);
+  const logs = findAuditLogs(data);
+  const reports = logs.map((log) => ({
+    directory: log.directory,
+    ...verifyLog({ ...log, trust, kept: kept.get(log.process) ?? [] }),
+  }));
+  const missing = [...kept.keys()].filter((name) => !logs.some(({ process }) => process === name));
+  const good = missing.length === 0 && reports.every(({ problems }) => problems.length === 0);
+  if (values.json) write(`${JSON.stringify({ intact: good, missing, logs: reports }, undefined, 1)}\n`);
+  else {
+    for (const report of reports) write(reportText(report));
+    for (const name of missing) write(`${JSON.stringify(name)}: MISSING\n  a checkpoint of it was kept\n`);
+  }
   return good ? 0 : 1;
 }
 
+/** The checkpoints of a file, one a line, by the process whose log they speak of. */
+function keptTokens(file: string): ReadonlyMap<string, string[]> {
+  const tokens = readFileSync(file, "utf8").trim().split("\n");
+  return Map.groupBy(tokens, processOf);
+}
+
 /** Whose log a kept checkpoint speaks of, by its own word; the verifier checks it. */
-function processOf(token: string): unknown {
+function processOf(token: string): string {
+  const payload = payloadOf(token);
+  if (typeof payload === "object" && payload !== null && "process" in payload) {
+    const { process: name } = payload;
+    if (typeof name === "string") return name;
+  }
+  throw new UsageError("the file of kept checkpoints holds something else");
+}
+
+function payloadOf(token: string): unknown {
   try {
-    const payload: unknown = JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString());
-    return typeof payload === "object" && payload !== null && "process" in payload
-      ? payload.process
-      : undefined;
+    return JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString());
   } catch {
-    throw new UsageError("the file of kept checkpoints holds something else");
+    return undefined; // the caller refuses it
   }
 }
 
 function reportText(report: LogReport): string {
-  const {
-    process: name,
-    firstSequence,
-    lastSequence,
-    checkpoints,
-    unsigned,
-    problems,
-    problemsLeftOff,
-  } = report;
-  const last = report.lastCheckpoint === null ? "never" : new Date(report.lastCheckpoint.atMs).toISOString();
+  const { process: name, firstSequence, lastSequence, problems, problemsLeftOff } = report;
   const lines = [
     `${name}: ${problems.length === 0 ? "intact" : "NOT INTACT"}`,
-    `  records ${firstSequence} to ${lastSequence}, ${checkpoints} checkpoints, the last of ${last}, ${unsigned} records since`,
+    `  records ${firstSequence} to ${lastSequence}, ${signedText(report)}`,
     ...(report.dropped > 0 ? [`  ${report.dropped} events could not be written when they came`] : []),
     ...(report.recovered > 0 ? [`  ${report.recovered} times a crash cut the last record off`] : []),
     ...problems.map(
@@ -86,6 +91,12 @@ function reportText(report: LogReport): string {
     ...(problemsLeftOff > 0 ? [`  and ${problemsLeftOff} more`] : []),
   ];
   return `${lines.join("\n")}\n`;
+}
+
+function signedText({ checkpoints, lastCheckpoint, unsigned }: LogReport): string {
+  if (lastCheckpoint === null) return "and no checkpoint signs them yet";
+  const at = new Date(lastCheckpoint.atMs).toISOString();
+  return `${checkpoints} checkpoints, the last of ${at}, ${unsigned} records since`;
 }
 
 async function tail(data: string, values: Values, write: Write): Promise<number> {
