@@ -6,10 +6,17 @@
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { isSpaceError, Secret, SpaceError } from "@space/model";
+import { newSigningKey } from "@space/capability";
+import { openControlPlane } from "@space/control-plane";
+import { isSpaceError, type KeyChangeReason, Secret, type SigningKeyStore, SpaceError } from "@space/model";
 import { type AuditRow, checkAudited } from "../src/audit-scene.ts";
 import { turns } from "../src/fleet-rig.ts";
-import { settle } from "../src/virtual-clock.ts";
+import { memoryControlStore } from "../src/memory-control-store.ts";
+import { MemoryControlTables } from "../src/memory-control-tables.ts";
+import { MemoryKeyVault, MemoryRootKey } from "../src/memory-keys.ts";
+import { RecordingAudit } from "../src/recording-audit.ts";
+import { SeededRandom } from "../src/seeded-random.ts";
+import { settle, VirtualClock } from "../src/virtual-clock.ts";
 
 const second = 1000;
 
@@ -19,6 +26,17 @@ const keys: readonly AuditRow[] = [
     done: (scene) => scene.rig.control.keys.rotate(),
     said: [
       "c signing-key/changed announce, announced, asked",
+      "c signing-key/changed promote, signing, acknowledged",
+      "a keys/replaced 2",
+      "b keys/replaced 2",
+    ],
+  },
+  {
+    what: "R-10: rotation by age",
+    limits: { keyMaxAgeMs: 100 * second },
+    done: (scene) => scene.pass(110),
+    said: [
+      "c signing-key/changed announce, announced, age",
       "c signing-key/changed promote, signing, acknowledged",
       "a keys/replaced 2",
       "b keys/replaced 2",
@@ -101,6 +119,59 @@ const keys: readonly AuditRow[] = [
     said: ["a command/refused retire, certificate/refused, form"],
   },
 ];
+
+/** Every reason for a change of a signing key; those of the first start are in the test after the next. */
+const keyReasons: Readonly<Record<KeyChangeReason, "in the table" | "at the first start">> = {
+  "first start": "at the first start",
+  asked: "in the table",
+  age: "in the table",
+  "successor of a revoked key": "in the table",
+  acknowledged: "in the table",
+  "overlap over": "in the table",
+  lost: "at the first start",
+};
+
+test("R-10: no reason for a key's change is missing from the table", () => {
+  const said = keys.flatMap((row) => row.said).filter((line) => line.startsWith("c signing-key/changed "));
+  const missing = Object.entries(keyReasons).filter(
+    ([reason, where]) => where === "in the table" && !said.some((line) => line.endsWith(`, ${reason}`)),
+  );
+  assert.deepEqual(missing, []);
+});
+
+test("R-10: the first key, and one whose private half was lost before it signed: the log says so", async () => {
+  const [tables, clock, audit] = [new MemoryControlTables(), new VirtualClock(), new RecordingAudit()];
+  const { receivers, signingKeys, ...stores } = memoryControlStore(tables, clock);
+  let written = 0;
+  const change: SigningKeyStore["change"] = async (step) => {
+    const isDone = await signingKeys.change(step);
+    written += 1;
+    if (written === 1) throw new SpaceError("store/failed", { step: "signing keys" }); // nobody hears that it is announced
+    return isDone;
+  };
+  const control = await openControlPlane(
+    { issuer: "test", tokenSecret: new Secret<Uint8Array>(new Uint8Array(32).fill(7)), replica: "one" },
+    {
+      ...stores,
+      signingKeys: { all: () => signingKeys.all(), bundles: () => signingKeys.bundles(), change },
+      receiverStore: receivers,
+      rootKey: new MemoryRootKey(newSigningKey()),
+      privateKeys: new MemoryKeyVault(),
+      clock,
+      random: new SeededRandom("lost key"),
+      audit,
+    },
+  );
+  const said = audit.events.flatMap(({ name, fields }) =>
+    name === "signing-key/changed" ? [Object.values(fields).slice(1).join(", ")] : [],
+  );
+  assert.deepEqual(said, [
+    "end, revoked, 2, lost",
+    "announce, announced, 3, first start",
+    "promote, signing, 3, first start",
+  ]);
+  await control.close();
+});
 
 describe("the audit log has every key event and every statement once, with its reason", () => {
   for (const row of keys) test(row.what, (context) => checkAudited(context, row));

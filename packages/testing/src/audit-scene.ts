@@ -3,6 +3,7 @@
 
 import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
+import type { ControlLimits } from "@space/control-plane";
 import type { AuditEventName, SandboxId } from "@space/model";
 import { Fleet, turns } from "./fleet-rig.ts";
 import { settle } from "./virtual-clock.ts";
@@ -77,6 +78,7 @@ export interface AuditRow {
   readonly what: string;
   /** Events that are looked at; absent: those of what becomes of sandboxes, executions, keys, statements and peers. */
   readonly kinds?: RegExp;
+  readonly limits?: Partial<ControlLimits>;
   /** What is there before; not looked at. */
   readonly given?: (scene: AuditScene) => Promise<unknown>;
   readonly done: (scene: AuditScene) => Promise<unknown>;
@@ -86,9 +88,9 @@ export interface AuditRow {
 /** Does it, and finds exactly its events of the listed kinds. */
 export async function checkAudited(
   context: TestContext,
-  { kinds, given, done, said }: AuditRow,
+  { kinds, limits, given, done, said }: AuditRow,
 ): Promise<void> {
-  const scene = new AuditScene(await Fleet.open(context));
+  const scene = new AuditScene(await Fleet.open(context, limits));
   await given?.(scene);
   await settle(turns);
   scene.mark();

@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { type Duplex, duplexPair } from "node:stream";
 import type { TestContext } from "node:test";
+import type { ControlLimits } from "@space/control-plane";
 import type { RouteEntry, SandboxId, Secret } from "@space/model";
 import { ControlRig } from "./control-rig.ts";
 import { MemoryObjectStore } from "./memory-object-store.ts";
@@ -28,8 +29,8 @@ export class Fleet {
     this.b = new WorkerRig("worker b", objects);
   }
 
-  static async open(context: TestContext): Promise<Fleet> {
-    const { rig } = await ControlRig.open(context, { workers: 0 });
+  static async open(context: TestContext, limits: Partial<ControlLimits> = {}): Promise<Fleet> {
+    const { rig } = await ControlRig.open(context, { workers: 0, limits });
     const fleet = new Fleet(rig, new MemoryObjectStore());
     for (const side of [fleet.a, fleet.b]) {
       await fleet.boot(side);
