@@ -64,6 +64,24 @@ describe("dialling a component", () => {
     assert.equal(other.got(), 0);
   });
 
+  it("throws that what answers is no component, when its certificate is another authority's or has run out", async () => {
+    const { name: commonName } = worker;
+    const forged = issuePeer(createAuthority({ commonName: "mesh", nowMs }), { commonName, nowMs });
+    const expired = issuePeer(mesh, { commonName, nowMs: nowMs - 10 * 86_400_000, days: 1 });
+    for (const [identity, problem] of [
+      [forged, "UNABLE_TO_VERIFY_LEAF_SIGNATURE"],
+      [expired, "CERT_HAS_EXPIRED"],
+    ] as const) {
+      const other = component(identity);
+      using at = await listening(other.server);
+      await assert.rejects(
+        dialPeer(at.request, never),
+        (error) => isSpaceError(error, "endpoint/mismatch") && error.details.problem === problem,
+      );
+      assert.equal(other.got(), 0);
+    }
+  });
+
   it("throws when nobody listens, and when what listens speaks no TLS", async () => {
     const nobody = await listening(createTcpServer());
     nobody[Symbol.dispose]();

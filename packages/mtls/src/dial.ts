@@ -19,8 +19,8 @@ export interface DialRequest {
 
 /**
  * Opens a connection of the mesh. Resolves only when the peer has proved to be `expectedName`; until then nothing is
- * sent. Throws `endpoint/mismatch` when another component answers, `link/closed` (with the cause) for everything else,
- * the signal included. The caller owns the socket and must look at
+ * sent. Throws `endpoint/mismatch` when another component answers, or one whose certificate proves nothing;
+ * `link/closed` (with the cause) for everything else, the signal included. The caller owns the socket and must look at
  * `destroyed` before it waits for `close`.
  */
 export async function dialPeer(request: DialRequest, signal: AbortSignal): Promise<TLSSocket> {
@@ -32,7 +32,7 @@ export async function dialPeer(request: DialRequest, signal: AbortSignal): Promi
     reject(new SpaceError("link/closed", {}, { cause: signal.reason }));
   };
   const onError = (cause: Error): void => {
-    reject(isSpaceError(cause) ? cause : new SpaceError("link/closed", {}, { cause }));
+    reject(isSpaceError(cause) ? cause : failureOf(socket, cause));
   };
   const onClose = (): void => {
     reject(new SpaceError("link/closed", {}));
@@ -49,4 +49,12 @@ export async function dialPeer(request: DialRequest, signal: AbortSignal): Promi
     signal.removeEventListener("abort", onAbort);
     socket.off("close", onClose);
   }
+}
+
+/** What TLS says of a certificate that it refuses is a name of its own, and nothing that the peer wrote. */
+function failureOf({ authorizationError }: TLSSocket, cause: Error): SpaceError {
+  const problem: unknown = authorizationError; // null, against its type, where no certificate was judged
+  return typeof problem === "string"
+    ? new SpaceError("endpoint/mismatch", { problem }, { cause })
+    : new SpaceError("link/closed", {}, { cause });
 }

@@ -247,6 +247,8 @@ export interface AuditFields {
   "upkeep/failed": { readonly task: string; readonly sandboxId: SandboxId | null; readonly code: ErrorCode };
   /** Somebody dialled a private hop and was not let in: no certificate, another authority's, or a name that has no business there. */
   "mesh/refused": { readonly problem: string; readonly peer: string };
+  /** We dialled `name` on a private hop, and who answered at this address could not prove to be it; nothing was sent. */
+  "mesh/misdialled": { readonly name: string; readonly problem: string; readonly peer: string };
   /** A process began to write. `process` names it: `control-plane`, or the worker's id. */
   "audit/opened": { readonly log: string; readonly process: string };
   /** What shows whose key signs the checkpoints that follow. */

@@ -127,6 +127,7 @@ export const auditFieldClasses: AuditFieldClasses = {
   "order/undelivered": { workerId: "public", sandboxId: "public", order: "public", code: "public" },
   "upkeep/failed": { task: "public", sandboxId: "public", code: "public" },
   "mesh/refused": { problem: "public", peer: "sensitive" },
+  "mesh/misdialled": { name: "public", problem: "public", peer: "sensitive" },
   "audit/opened": { log: "public", process: "public" },
   "audit/witness": { kind: "public", proof: "public" },
   "audit/checkpoint": { token: "public" },

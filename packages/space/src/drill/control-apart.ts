@@ -4,7 +4,7 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { AuditSink, KeyBundleReceiver } from "@space/model";
+import type { KeyBundleReceiver } from "@space/model";
 import { loadOrCreateMesh } from "@space/mtls";
 import { withEnding } from "../bench/ending.ts";
 import { answerNothing, startGateway } from "../embedded/gateway-part.ts";
@@ -12,6 +12,7 @@ import { Mesh } from "../embedded/mesh.ts";
 import { systemClock } from "../host/system-clock.ts";
 import { ControlProcess } from "./control-process.ts";
 import { type ServedGateway, serve } from "./drill-system.ts";
+import { unheard } from "./unheard.ts";
 import { WatchedRoutes } from "./watched-routes.ts";
 
 /** A gateway in this process, its control plane in another, and what is between them. */
@@ -37,7 +38,7 @@ export async function withControlApart<T>(
     const tls = join(data, "tls");
     const nowMs = systemClock.wallMs();
     const authority = await loadOrCreateMesh({ directory: tls, nowMs });
-    const mesh = await Mesh.join({ tls, authority, nowMs });
+    const mesh = await Mesh.join({ tls, authority, nowMs, audit: unheard });
     const routes = new WatchedRoutes(control.routes);
     const rootKey = readFileSync(join(data, "control/root.pub"), "utf8").trim();
     const folder = mkdtempSync(join(data, "gateway-"));
@@ -48,6 +49,3 @@ export async function withControlApart<T>(
     return drill({ control, served, routes });
   });
 }
-
-/** What a drill's own gateway records is nobody's: the system under the drill keeps its logs. */
-const unheard: AuditSink = { record: () => undefined };

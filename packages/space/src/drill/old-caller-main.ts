@@ -11,6 +11,7 @@ import { Mesh } from "../embedded/mesh.ts";
 import { systemClock } from "../host/system-clock.ts";
 import { presentAgainAndAgain, type Tally } from "./old-caller.ts";
 import { ProcessChannel } from "./process-channel.ts";
+import { unheard } from "./unheard.ts";
 
 const tallies: Tally[] = [];
 
@@ -28,7 +29,12 @@ async function begin(entries: readonly RouteEntry[]): Promise<void> {
   const [, , data = ""] = process.argv;
   const tls = join(data, "tls");
   const nowMs = systemClock.wallMs();
-  const mesh = await Mesh.join({ tls, nowMs, authority: await loadOrCreateMesh({ directory: tls, nowMs }) });
+  const mesh = await Mesh.join({
+    tls,
+    nowMs,
+    authority: await loadOrCreateMesh({ directory: tls, nowMs }),
+    audit: unheard,
+  });
   for (const entry of entries) {
     const { endpoint } = entry.route;
     const link = new FrameLink(await mesh.dial(endpoint.workerId, endpoint), { dialled: true });

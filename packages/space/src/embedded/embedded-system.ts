@@ -146,7 +146,7 @@ async function compose(
   const { keys, audit, store, control, admin } = await startControlPlane(options, directory, undo);
   const nowMs = systemClock.wallMs();
   const authority = await loadOrCreateMesh({ directory: directory.tls, nowMs });
-  const mesh = await Mesh.join({ tls: directory.tls, authority, nowMs });
+  const mesh = await Mesh.join({ tls: directory.tls, authority, nowMs, audit });
   const { thumbprint } = mesh.controlPlane.identity;
   audit.record("mesh/certified", { name: controlPlaneName, thumbprint, reason: "start" });
   const network = options.network ?? allOnLoopback;

@@ -4,9 +4,11 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Duplex } from "node:stream";
-import type { WorkerId } from "@space/model";
+import type { AuditSink, WorkerId } from "@space/model";
 import { type Authority, loadOrCreatePeer, type TlsIdentity } from "@space/mtls";
-import { dialMesh, type MeshMember } from "../host/mesh-sockets.ts";
+import { MeshDialler } from "../host/mesh-dialler.ts";
+import type { MeshMember } from "../host/mesh-sockets.ts";
+import { systemClock } from "../host/system-clock.ts";
 import { controlPlaneName, gatewayName } from "../worker/component-names.ts";
 import type { EdgeAddress } from "./edge-servers.ts";
 
@@ -15,17 +17,20 @@ export interface MeshOptions {
   readonly tls: string;
   readonly authority: Authority;
   readonly nowMs: number;
+  readonly audit: AuditSink;
 }
 
 /** The components of this process on the private mesh. */
 export class Mesh {
   readonly controlPlane: MeshMember;
   readonly #options: MeshOptions;
+  readonly #dialler: MeshDialler;
   #gateway: TlsIdentity;
 
   private constructor(options: MeshOptions, controlPlane: TlsIdentity, gateway: TlsIdentity) {
     this.#options = options;
     this.controlPlane = { identity: controlPlane, authorityCertificate: options.authority.certificate };
+    this.#dialler = new MeshDialler({ audit: options.audit, clock: systemClock });
     this.#gateway = gateway;
   }
 
@@ -45,7 +50,7 @@ export class Mesh {
   /** Connects to a worker's node-api as the gateway. */
   dial(workerId: WorkerId, { host, port }: EdgeAddress, signal?: AbortSignal): Promise<Duplex> {
     const authorityCertificate = this.#options.authority.certificate;
-    return dialMesh(
+    return this.#dialler.dial(
       { identity: this.#gateway, authorityCertificate },
       { host, port, name: workerId },
       signal,

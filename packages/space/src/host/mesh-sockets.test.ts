@@ -7,7 +7,9 @@ import { after, test } from "node:test";
 import { connect } from "node:tls";
 import { type AuditFields, parseWorkerId, SpaceError } from "@space/model";
 import { createAuthority, issuePeer, type TlsIdentity } from "@space/mtls";
-import { dialMesh, listenMesh, type MeshPeer, portOf } from "./mesh-sockets.ts";
+import { MeshDialler } from "./mesh-dialler.ts";
+import { listenMesh, type MeshPeer, portOf } from "./mesh-sockets.ts";
+import { systemClock } from "./system-clock.ts";
 
 const nowMs = Date.now();
 const authority = createAuthority({ commonName: "mesh", nowMs });
@@ -70,12 +72,50 @@ test("whoever is not let in on a private hop is cut off and recorded (incident 3
   assert.deepEqual([refusals.length, entered], [4, []]);
 });
 
-test("a member of the mesh enters unrecorded, and refuses a listener of another name (incident 36)", async () => {
+test("a member of the mesh enters unrecorded, and refuses and records a listener of another name (incident 36)", async () => {
   const before = refusals.length;
   const worker = { identity: member("wrk_bbbbbbbbbbbbbbbb"), authorityCertificate: authority.certificate };
   const place = { host: "127.0.0.1", port: portOf(server) };
-  const socket = await dialMesh(worker, { ...place, name: "control-plane" });
+  const misdialled: AuditFields["mesh/misdialled"][] = [];
+  let nowMs = 0;
+  const dialler = new MeshDialler({
+    audit: {
+      record: (name, fields) => {
+        assert.equal(name, "mesh/misdialled");
+        misdialled.push(fields as AuditFields["mesh/misdialled"]); // cast: the name was just compared
+      },
+    },
+    clock: { ...systemClock, monotonicMs: () => nowMs },
+  });
+  const socket = await dialler.dial(worker, { ...place, name: "control-plane" });
   await once(socket.resume(), "close");
   assert.deepEqual([entered, refusals.length], [["wrk_bbbbbbbbbbbbbbbb"], before]);
-  await assert.rejects(dialMesh(worker, { ...place, name: "gateway" }), { code: "endpoint/mismatch" });
+  assert.deepEqual(misdialled, []);
+
+  const mistaken = (): Promise<void> =>
+    assert.rejects(dialler.dial(worker, { ...place, name: "gateway" }), { code: "endpoint/mismatch" });
+  const expected = {
+    name: "gateway",
+    problem: "the certificate is of another component",
+    peer: `127.0.0.1:${place.port}`,
+  };
+  await mistaken();
+  nowMs = 59_999;
+  await mistaken();
+  assert.deepEqual(misdialled, [expected], "the same again within a minute is one event");
+  nowMs = 60_000;
+  await mistaken();
+  assert.deepEqual(misdialled, [expected, expected]);
+
+  const foreign = { ...worker, authorityCertificate: stranger.certificate };
+  await assert.rejects(dialler.dial(foreign, { ...place, name: "control-plane" }), {
+    code: "endpoint/mismatch",
+  });
+  assert.deepEqual(misdialled.slice(2), [
+    { ...expected, name: "control-plane", problem: "SELF_SIGNED_CERT_IN_CHAIN" },
+  ]);
+  await assert.rejects(dialler.dial(worker, { ...place, port: 1, name: "control-plane" }), {
+    code: "link/closed",
+  });
+  assert.equal(misdialled.length, 3, "nobody answered: nobody to record");
 });

@@ -4,15 +4,7 @@
 import type { Socket } from "node:net";
 import { createServer, type Server, type TLSSocket } from "node:tls";
 import { type AuditSink, isSpaceError } from "@space/model";
-import {
-  type Authority,
-  dialPeer,
-  handshakeLimitMs,
-  peerName,
-  peerThumbprint,
-  serverOptions,
-  type TlsIdentity,
-} from "@space/mtls";
+import { type Authority, peerName, peerThumbprint, serverOptions, type TlsIdentity } from "@space/mtls";
 
 /** What a component needs to speak on private hops: who it is, and whose word it takes for others. */
 export interface MeshMember {
@@ -24,19 +16,6 @@ export interface MeshPeer {
   readonly name: string;
   /** R-7: what a capability's `cnf` is compared with. */
   readonly thumbprint: string;
-}
-
-const keepAliveMs = 15_000;
-
-/** Dials one component by name. Resolves when both ends are verified; throws `endpoint/mismatch` or `link/closed`. */
-export async function dialMesh(
-  member: MeshMember,
-  peer: { readonly host: string; readonly port: number; readonly name: string },
-  signal: AbortSignal = AbortSignal.timeout(handshakeLimitMs),
-): Promise<TLSSocket> {
-  const { host, port, name: expectedName } = peer;
-  const socket = await dialPeer({ host, port, expectedName, ...member }, signal);
-  return socket.setKeepAlive(true, keepAliveMs);
 }
 
 export interface MeshServing {

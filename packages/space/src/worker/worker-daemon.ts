@@ -14,7 +14,8 @@ import { NamespaceSubstrate } from "@space/substrate-namespace";
 import type { createWorker, Worker } from "@space/worker";
 import { auditDirectory } from "../data/audit-directories.ts";
 import { errorLog } from "../host/error-log.ts";
-import { dialMesh, type MeshMember, type MeshPeer, portOf } from "../host/mesh-sockets.ts";
+import { MeshDialler } from "../host/mesh-dialler.ts";
+import { type MeshMember, type MeshPeer, portOf } from "../host/mesh-sockets.ts";
 import { systemClock } from "../host/system-clock.ts";
 import { systemRandom } from "../host/system-random.ts";
 import { BridgeProcess } from "./bridge-process.ts";
@@ -84,7 +85,8 @@ async function startWorkerDaemon(configPath: string, create: typeof createWorker
     );
   };
   void asked.then((how) => stop(how, 0));
-  await serveControlPlane(worker, { config, member, port: portOf(server) }, stopped.signal);
+  const dialler = new MeshDialler({ audit, clock: systemClock });
+  await serveControlPlane(worker, { config, member, port: portOf(server), dialler }, stopped.signal);
   // What runs here is by a store that is not this worker's any more: nobody will ever ask for it.
   stop("stopAll", supersededExitCode);
 }
@@ -144,13 +146,13 @@ async function composeWorker(
  */
 async function serveControlPlane(
   worker: Worker,
-  place: { config: WorkerConfig; member: MeshMember; port: number },
+  place: { config: WorkerConfig; member: MeshMember; port: number; dialler: MeshDialler },
   signal: AbortSignal,
 ): Promise<void> {
-  const { config, member, port } = place;
+  const { config, member, port, dialler } = place;
   while (!signal.aborted) {
     try {
-      const socket = await dialMesh(member, { ...config.controlPlane, name: controlPlaneName });
+      const socket = await dialler.dial(member, { ...config.controlPlane, name: controlPlaneName });
       await worker.serveControlPlane(socket, { host: config.listen.host, port });
       log.info({}, "control plane link ended");
     } catch (error) {
