@@ -191,7 +191,7 @@ struct launcher {
   size_t title_length;
 };
 
-// Serves until QUIT (true) or until nobody has been connected for `orphan_ms` (false; -1: never). Nothing runs any more.
+// Serves until QUIT (true) or until nobody has been connected for `orphan_seconds` (false; -1: never). Nothing runs any more.
 int fence_timer(void);
 bool fence_at(uint64_t boot_time_ns);
 bool fence_has_passed(void);
@@ -199,7 +199,7 @@ char *fence_file(char *const *cgroup_files, uint32_t count);
 bool fence_freeze(const char *file);
 void fence_thaw(const char *file);
 
-bool launch_serve(const struct launcher *l, int listen_fd, int signal_fd, int orphan_ms);
+bool launch_serve(const struct launcher *l, int listen_fd, int signal_fd, int orphan_seconds);
 void launch_say_done(void);  // the last answer, to the client that sent QUIT
 
 // Reports the failed step on the status pipe and ends the process. Only in children that have not yet started.

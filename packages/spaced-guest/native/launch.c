@@ -15,7 +15,9 @@
 #include <sys/socket.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
+#include <sys/timerfd.h>
 #include <sys/wait.h>
+#include <time.h>
 
 enum {
   L_START = 1, L_STARTED, L_FAILED, L_KILL, L_DONE, L_LIST, L_LISTING, L_HOST, L_QUIT, L_EXITED, L_PREPARE, L_CLAIM, L_LEASE,
@@ -55,7 +57,7 @@ static const struct launcher *launcher;
 static struct client clients[MAX_CLIENTS];
 static struct child *children;
 static struct waiter *waiters;
-static int nchildren, quit_client = -1;
+static int nchildren, quit_client = -1, orphan_timer = -1, orphan_limit = -1;
 static bool orphaned, is_fenced;
 static uint32_t quit_request;
 static uint64_t next_serial = 1;
@@ -73,6 +75,25 @@ static uint64_t read_start_time(pid_t pid) {
   return at == NULL ? 0 : strtoull(at + 1, NULL, 10);
 }
 
+// ---- whether anybody is there
+
+static int count_clients(void) {
+  int n = 0;
+  for (int i = 0; i < MAX_CLIENTS; i++) n += clients[i].fd >= 0;
+  return n;
+}
+
+// To be called when the last client has gone or the first has come. One moment on a clock that runs on while the host
+// sleeps: nothing else that wakes the launcher puts it off.
+static void watch_for_orphans(void) {
+  struct itimerspec when = {0};
+  if (orphan_limit >= 0 && count_clients() == 0) {
+    when.it_value.tv_sec = orphan_limit;
+    when.it_value.tv_nsec = 1;  // none at all would disarm it
+  }
+  timerfd_settime(orphan_timer, 0, &when, NULL);
+}
+
 // ---- answering
 
 static void drop_client(struct client *c) {
@@ -80,6 +101,7 @@ static void drop_client(struct client *c) {
   in_free(&c->in);
   out_free(&c->out);
   c->fd = -1;
+  if (count_clients() == 0) watch_for_orphans();
 }
 
 static void send_pending(struct client *c) {
@@ -433,15 +455,10 @@ static void accept_client(int listen_fd) {
   for (int i = 0; root && i < MAX_CLIENTS; i++) {
     if (clients[i].fd >= 0) continue;
     clients[i] = (struct client){.fd = fd, .serial = next_serial++};
+    watch_for_orphans();
     return;
   }
   close(fd);
-}
-
-static int count_clients(void) {
-  int n = 0;
-  for (int i = 0; i < MAX_CLIENTS; i++) n += clients[i].fd >= 0;
-  return n;
 }
 
 // No worker has been connected for the whole limit: nobody will come for what runs here.
@@ -450,10 +467,14 @@ static void end_as_orphan(void) {
   for (struct child *child = children; child != NULL; child = child->next) kill(child->pid, SIGKILL);
 }
 
-bool launch_serve(const struct launcher *l, int listen_fd, int signal_fd, int orphan_ms) {
+bool launch_serve(const struct launcher *l, int listen_fd, int signal_fd, int orphan_seconds) {
   launcher = l;
   for (int i = 0; i < MAX_CLIENTS; i++) clients[i].fd = -1;
-  static struct pollfd waits[3 + MAX_CLIENTS + MAX_CHILDREN];
+  orphan_limit = orphan_seconds;
+  orphan_timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+  if (orphan_timer < 0) return false;
+  watch_for_orphans();
+  static struct pollfd waits[4 + MAX_CLIENTS + MAX_CHILDREN];
   static struct child *owners[MAX_CHILDREN];
   while ((quit_client < 0 && !orphaned) || nchildren > 0) {
     int n = 0, started = 0;
@@ -469,9 +490,9 @@ bool launch_serve(const struct launcher *l, int listen_fd, int signal_fd, int or
     }
     int timer = n;
     waits[n++] = (struct pollfd){.fd = fence_timer(), .events = POLLIN};
-    int ready = poll(waits, (nfds_t)n, count_clients() > 0 || orphaned ? -1 : orphan_ms);
-    if (ready == 0) end_as_orphan();
-    if (ready <= 0) continue;
+    int orphan = n;
+    waits[n++] = (struct pollfd){.fd = orphaned ? -1 : orphan_timer, .events = POLLIN};
+    if (poll(waits, (nfds_t)n, -1) < 0) continue;
     reap_holder(false);
     if (waits[timer].revents != 0 && fence_has_passed()) end_lease();
     for (int i = 0; i < started; i++) {
@@ -487,6 +508,7 @@ bool launch_serve(const struct launcher *l, int listen_fd, int signal_fd, int or
       if (clients[i].fd >= 0 && clients[i].fd == waits[2 + i].fd && (waits[2 + i].revents & ~POLLOUT) != 0) serve_client(&clients[i]);
       if (clients[i].fd >= 0 && clients[i].out.len > 0) send_pending(&clients[i]);
     }
+    if (waits[orphan].revents != 0 && count_clients() == 0) end_as_orphan();
   }
   return quit_client >= 0;
 }

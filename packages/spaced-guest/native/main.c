@@ -71,7 +71,7 @@ static void prepare(const char *socket_path) {
 
 int main(int argc, char **argv) {
   const char *socket_path = NULL, *filter = NULL;
-  int orphan_ms = -1;
+  int orphan_seconds = -1;
   if (argc > 3 && strcmp(argv[1], "--in-user-namespace") == 0) {
     run_in_user_namespace((uint32_t)strtoul(argv[2], NULL, 10), argv + 3);
     die(argv[3]);
@@ -79,7 +79,7 @@ int main(int argc, char **argv) {
   for (int i = 1; i + 1 < argc; i += 2) {
     if (strcmp(argv[i], "--socket") == 0) socket_path = argv[i + 1];
     else if (strcmp(argv[i], "--seccomp") == 0) filter = argv[i + 1];
-    else if (strcmp(argv[i], "--orphan-seconds") == 0) orphan_ms = 1000 * atoi(argv[i + 1]);
+    else if (strcmp(argv[i], "--orphan-seconds") == 0) orphan_seconds = atoi(argv[i + 1]);
   }
   if (socket_path == NULL || filter == NULL) {
     fprintf(stderr, "usage: spaced-launch --socket PATH --seccomp FILE [--orphan-seconds N] | --in-user-namespace BASE COMMAND...\n");
@@ -96,7 +96,7 @@ int main(int argc, char **argv) {
   int null = open("/dev/null", O_RDWR | O_CLOEXEC);
   dup2(null, 0);
   dup2(null, 1);
-  bool asked = launch_serve(&launcher, listen_fd, signal_fd, orphan_ms);
+  bool asked = launch_serve(&launcher, listen_fd, signal_fd, orphan_seconds);
   unlink(socket_path);
   umount2(launcher.dev_path, MNT_DETACH);
   rmdir(launcher.dev_path);

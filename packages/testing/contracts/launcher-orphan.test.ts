@@ -25,4 +25,28 @@ for (const launcher of ["native", "portable"] as const) {
     await host.restart(); // the next daemon clears away what the guest has left on disk
     await host.close();
   });
+
+  test(`${launcher}: the end of guests without a daemon comes, however often their launcher is woken`, {
+    skip,
+  }, async () => {
+    const host = await GuestHost.open(launcher, { orphanSeconds: 2 });
+    const { evidence } = await host.start();
+    const launched = processEvidence(peerCredentials(host.substrate.launchClient.socket).pid);
+    await host.substrate.close("leave");
+    let woken = 0;
+    const waker = setInterval(() => {
+      if (!stillRuns(launched)) return;
+      process.kill(launched.pid, "SIGCHLD");
+      woken += 1;
+    }, 200);
+    try {
+      await eventually("the guest ends", () => !stillRuns(evidence.guest));
+      await eventually("the launcher ends", () => !stillRuns(launched));
+    } finally {
+      clearInterval(waker);
+    }
+    assert.ok(woken >= 2, `the fault landed ${woken} times`);
+    await host.restart();
+    await host.close();
+  });
 }
