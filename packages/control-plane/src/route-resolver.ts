@@ -20,7 +20,7 @@ type Authorisation =
       readonly kind: "granted";
       readonly access: Access;
       readonly principal: string;
-      readonly untilMs: number;
+      readonly forMs: number;
     }
   | { readonly kind: "refused"; readonly problem: Problem };
 
@@ -60,7 +60,7 @@ export class RouteResolver implements RouteSource {
   #entry(
     { execution, tenantId }: SandboxRecord,
     { presenter }: ResolveRequest,
-    { access, principal, untilMs }: Extract<Authorisation, { readonly kind: "granted" }>,
+    { access, principal, forMs }: Extract<Authorisation, { readonly kind: "granted" }>,
   ): ResolveAnswer {
     const { identity } = execution;
     const endpoint = this.#parts.workers.endpointOf(identity.placement.workerId);
@@ -77,7 +77,7 @@ export class RouteResolver implements RouteSource {
         capabilityIssuedAtMs: claims.issuedAtSeconds * 1000,
         capabilityExpiresAtMs: claims.expiresAtSeconds * 1000,
         access: claims.access,
-        authorisedUntilMs: untilMs,
+        authorisedForMs: forMs,
       }),
     };
   }
@@ -89,26 +89,25 @@ function isOver({ state }: SandboxRecord): boolean {
 }
 
 function authorise(
-  { tokens, clock, limits }: ControlParts,
+  { tokens, clock, limits: { authorisedMs: forMs } }: ControlParts, // R-25
   { credential, wanted, sandboxId }: ResolveRequest,
 ): Authorisation {
-  const untilMs = clock.wallMs() + limits.authorisedMs; // R-25
   if (wanted.purpose === "service-port") {
     // The agent's operations are reached by scope alone (R-8), never as a port.
     if (wanted.port === agentPort) return { kind: "refused", problem: "wrong" };
-    return { kind: "granted", access: wanted, principal: "public", untilMs };
+    return { kind: "granted", access: wanted, principal: "public", forMs };
   }
   switch (credential.kind) {
     case "none": {
       // Only `GET /health` needs no credential. Of what else needs this scope the gateway has asked for one.
       if (wanted.scope !== "metrics") return { kind: "refused", problem: "missing" };
       const access: Access = { purpose: "control", scopes: ["metrics"] };
-      return { kind: "granted", access, principal: "public", untilMs };
+      return { kind: "granted", access, principal: "public", forMs };
     }
     case "access-token": {
       if (!tokens.matches(sandboxId, credential.token)) return { kind: "refused", problem: "wrong" };
       const access: Access = { purpose: "control", scopes: controlScopes };
-      return { kind: "granted", access, principal: "access-token", untilMs };
+      return { kind: "granted", access, principal: "access-token", forMs };
     }
     case "file-signature": {
       const scope = credential.operation === "read" ? "files:read" : "files:write";
@@ -116,9 +115,10 @@ function authorise(
         return { kind: "refused", problem: "wrong" };
       }
       const endsAtMs = (credential.expiresAtSeconds ?? Number.POSITIVE_INFINITY) * 1000;
-      if (endsAtMs <= clock.wallMs()) return { kind: "refused", problem: "signature-expired" };
+      const leftMs = endsAtMs - clock.wallMs();
+      if (leftMs <= 0) return { kind: "refused", problem: "signature-expired" };
       const access: Access = { purpose: "control", scopes: [scope] };
-      return { kind: "granted", access, principal: "file-signature", untilMs: Math.min(untilMs, endsAtMs) };
+      return { kind: "granted", access, principal: "file-signature", forMs: Math.min(forMs, leftMs) };
     }
   }
 }

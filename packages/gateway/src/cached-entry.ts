@@ -31,12 +31,11 @@ export interface CachedEntry {
   readonly refreshAtMs: number;
 }
 
-/** When a look-up was sent, on both clocks. Everything it granted is counted from there, never from the answer. */
+/** When a look-up was sent. Everything it granted is counted from there, never from the answer. */
 export interface LookupStart {
   /** R-7: whom the look-up asked for. */
   readonly presenter: string;
   readonly bootMs: number;
-  readonly wallMs: number;
 }
 
 /** `notAfterMs`: the authorisation's end that a repair must not exceed (R-25). */
@@ -45,7 +44,7 @@ export function cacheEntry(
   began: LookupStart,
   notAfterMs: number = Number.POSITIVE_INFINITY,
 ): CachedEntry {
-  const grantedMs = Math.min(authorisationLimitMs, entry.authorisedUntilMs - began.wallMs);
+  const grantedMs = Math.min(authorisationLimitMs, entry.authorisedForMs);
   const authorisedUntilMs = Math.min(began.bootMs + grantedMs, notAfterMs);
   const capabilityLifeMs = entry.capabilityExpiresAtMs - entry.capabilityIssuedAtMs;
   const usableUntilMs = Math.min(authorisedUntilMs, began.bootMs + capabilityLifeMs);

@@ -32,6 +32,11 @@ export interface GatewayLimits {
    * (`continuationWaitMs`), so that nothing is written twice, or to another execution.
    */
   readonly heldInputMs: number;
+  /**
+   * R-25: how long a running operation goes on after its caller's authorisation has ended while the control plane cannot
+   * be asked. As long as R-16 lets a worker hold its streams without it: a lease's term, and 60 s.
+   */
+  readonly unaskedMs: number;
   /** R-22: how often a held stream's caller is shown that it lives. */
   readonly heldKeepaliveMs: number;
   /** After the answer, how long the rest of an unwanted body is read and thrown away before the connection is cut. */
@@ -60,6 +65,7 @@ export const defaultGatewayLimits: GatewayLimits = Object.freeze({
   answerWaitMs: 620_000,
   heldStreamMs: 300_000,
   heldInputMs: 30_000,
+  unaskedMs: 120_000,
   heldKeepaliveMs: 20_000,
   lingerMs: 5000,
   idleMs: 640_000,

@@ -12,7 +12,7 @@ import { changesNothing, endingOf, isInput, mayRepeat } from "./operation-rules.
 import type { Refusal } from "./refusal.ts";
 import type { BodyListener, RequestBody } from "./request-body.ts";
 import type { LookupOutcome } from "./route-cache.ts";
-import { RunningAuthorisation } from "./running-authorisation.ts";
+import { type AuthorisationEnd, RunningAuthorisation } from "./running-authorisation.ts";
 
 /** What a caller is told to wait before another try. */
 const tryAgain: Refusal = { kind: "try-again", afterMs: 1000 };
@@ -51,7 +51,7 @@ export class Operation implements AttemptListener, BodyListener, LiveOperation {
     this.#caller = caller;
     this.#core = core;
     const { admissions, limits, clock } = core;
-    this.#authorisation = new RunningAuthorisation(core.cache, () => this.#revoked());
+    this.#authorisation = new RunningAuthorisation(core, (end) => this.#unauthorised(end));
     this.#continuity = Continuity.of({ request, body }, () => admissions.next(), { limits, clock });
     this.#now = this.#continuity?.first() ?? { request, body };
   }
@@ -311,8 +311,8 @@ export class Operation implements AttemptListener, BodyListener, LiveOperation {
   }
 
   #present(cached: CachedEntry): void {
-    const { links, cache } = this.#core;
-    if (!cache.isCurrent(cached)) return this.#renew();
+    const { links, cache, clock } = this.#core;
+    if (!cache.mayPresent(cached, clock.bootMs())) return this.#renew();
     const { endpoint } = cached.entry.route;
     const link = links.current(endpoint);
     if (link !== undefined) return this.#open(link, cached);
@@ -326,21 +326,19 @@ export class Operation implements AttemptListener, BodyListener, LiveOperation {
     );
   }
 
-  /** R-7, R-10: certificate or key changed while this waited: the entry of the new one is presented, or none. */
+  /** R-7, R-10, R-25: certificate, key or authorisation ended while this waited: another entry is presented, or none. */
   #renew(): void {
-    const { cache } = this.#core;
-    this.#look(cache.lookUp(this.#now.request.question), (renewed) => {
-      if (this.#renewed || !cache.isCurrent(renewed)) return this.#later();
-      this.#renewed = true;
-      this.#present(renewed);
-    });
+    if (this.#renewed) return this.#later();
+    this.#renewed = true;
+    this.#seek();
   }
 
   #open(link: FrameLink, cached: CachedEntry): void {
     const { admissions, clock, cache } = this.#core;
-    if (!cache.isCurrent(cached)) return this.#renew();
+    const nowMs = clock.bootMs();
+    if (!cache.mayPresent(cached, nowMs)) return this.#renew();
     this.#state = "presented";
-    this.#presentedAtMs = clock.bootMs();
+    this.#presentedAtMs = nowMs;
     this.#authorisation.granted(cached);
     const admission = admissions.next();
     const { request, body } = this.#now;
@@ -366,11 +364,12 @@ export class Operation implements AttemptListener, BodyListener, LiveOperation {
     });
   }
 
-  /** R-25: the caller has lost its authorisation. */
-  #revoked(): void {
+  /** R-25: the caller has lost its authorisation, or nobody could be asked about it for too long. */
+  #unauthorised(end: AuthorisationEnd): void {
     if (this.#state === "over") return;
-    this.#core.audit.record("caller/revoked", { sandboxId: this.#request.sandboxId });
     this.#attempt?.cancel();
+    if (end === "unasked") return this.#refuse(tryAgain);
+    this.#core.audit.record("caller/revoked", { sandboxId: this.#request.sandboxId });
     this.#refuse({ kind: "unauthenticated", problem: "wrong" });
   }
 

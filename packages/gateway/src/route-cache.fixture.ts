@@ -80,7 +80,7 @@ export class Bench {
         capabilityIssuedAtMs: nowMs,
         capabilityExpiresAtMs: nowMs + 120_000,
         access: { purpose: "control", scopes: ["files:read"] },
-        authorisedUntilMs: nowMs + 60_000,
+        authorisedForMs: 60_000,
         ...more,
       },
     };

@@ -92,7 +92,7 @@ export class RouteCache {
   usable(question: RouteQuestion, nowMs: number): CachedEntry | undefined {
     const slot = this.#slots.get(question.key);
     if (slot === undefined || slot.doubted) return undefined;
-    if (nowMs >= slot.cached.usableUntilMs || !this.isCurrent(slot.cached)) {
+    if (!this.mayPresent(slot.cached, nowMs)) {
       this.#slots.delete(question.key);
       return undefined;
     }
@@ -131,7 +131,15 @@ export class RouteCache {
     if (this.#slots.get(question.key)?.cached === cached) this.#slots.delete(question.key);
   }
 
-  /** Whether it may still be presented: by the certificate of now, signed by a key that still counts. */
+  /**
+   * Whether it may be presented at this moment: its authorisation lasts (R-25), and so does its capability (R-9). Whoever
+   * has had one in hand while it waited for anything asks again.
+   */
+  mayPresent(cached: CachedEntry, nowMs: number): boolean {
+    return nowMs < cached.usableUntilMs && this.isCurrent(cached);
+  }
+
+  /** Whether it is of the certificate of now, and signed by a key that still counts. */
   isCurrent({ presenter, kid }: CachedEntry): boolean {
     return presenter === this.#presenter && this.#ports.keys.holds(kid);
   }
@@ -169,7 +177,6 @@ export class RouteCache {
     const began: LookupStart = {
       presenter: this.#presenter,
       bootMs: clock.bootMs(),
-      wallMs: clock.wallMs(),
     };
     const expected = this.#slots.get(question.key)?.cached;
     const asked = this.#ask(question, began, rejected);

@@ -26,6 +26,9 @@ export interface RouteEntry {
   readonly capabilityIssuedAtMs: number;
   readonly capabilityExpiresAtMs: number;
   readonly access: Access;
-  /** after this instant (control plane's wall clock) the caller must be checked again; use never moves it. */
-  readonly authorisedUntilMs: number;
+  /**
+   * R-25: how long after its check the caller must be checked again. A span and no instant, so that no two clocks are ever
+   * compared: the replica that checked says it, and the gateway counts it from the moment at which it asked.
+   */
+  readonly authorisedForMs: number;
 }

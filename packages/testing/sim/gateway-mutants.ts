@@ -29,13 +29,29 @@ export const gatewayMutants: readonly Mutant[] = [
     edits: [
       {
         file: cache,
-        find: "if (nowMs >= slot.cached.usableUntilMs || !this.isCurrent(slot.cached)) {",
-        replace: "if (!this.isCurrent(slot.cached)) {",
+        find: "return nowMs < cached.usableUntilMs && this.isCurrent(cached);",
+        replace: "return this.isCurrent(cached);",
       },
       {
         file: cache,
         find: "if (nowMs >= slot.refreshAtMs) this.#refresh(question, slot);",
         replace: "slot.refreshAtMs = nowMs + 45_000;",
+      },
+    ],
+  },
+  {
+    name: "ended-in-hand",
+    fault: "R-25: an entry whose authorisation has ended while its request waited is presented",
+    edits: [
+      {
+        file: operation,
+        find: "if (!cache.mayPresent(cached, clock.bootMs())) return this.#renew();",
+        replace: "if (!cache.isCurrent(cached)) return this.#renew();",
+      },
+      {
+        file: operation,
+        find: "if (!cache.mayPresent(cached, nowMs)) return this.#renew();",
+        replace: "if (!cache.isCurrent(cached)) return this.#renew();",
       },
     ],
   },

@@ -302,8 +302,8 @@ export class Life {
   }
 }
 
-/** The worst difference between true time and the clock that checks a signature's expiry. */
-const clockWorstMs = 15_000;
+/** how far the clock that decides of a signature's expiry, a replica's, may be behind true time. */
+const clockWorstMs = 7_500;
 
 function urlOf(kind: Kind, credential: CallerCredential): string {
   if (kind === "start") return "/process.Process/Start";

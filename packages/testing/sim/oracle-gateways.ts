@@ -2,14 +2,13 @@
 // Copyright 2026 The SPACE authors
 
 import type { EventLoop } from "./event-loop.ts";
-import { readCapability, type Statement } from "./statements.ts";
+import { type ReadCapability, readCapability, type Statement } from "./statements.ts";
 import type { KnownCapability, Presentation, TrueOperation } from "./truth.ts";
 
-/** R-25: how long a caller's check counts, and what is on its way. */
+/** R-25: how long a caller's check counts. */
 const authorisationMs = 60_000;
-const onTheWayMs = 5_000;
-/** How far a gateway's clock may run ahead in that time. */
-const clockMarginMs = 3_000;
+/** How far a gateway's clock may run ahead in that time, or fall behind. */
+const clockMarginMs = 2_000;
 /** Where a stream that was cut goes on (R-22). */
 const continuedPath = "/process.Process/Connect";
 /** R-26, R-28: the first, one repaired, one after a transport error, and that one repaired. */
@@ -22,8 +21,8 @@ export class GatewayOracle {
   readonly #capabilities = new Map<string, KnownCapability>();
   /** When a gateway first heard that a route is rejected. */
   readonly #rejections = new Map<string, number>();
-  /** Until when a caller is authorised at a gateway. */
-  readonly #grants = new Map<string, number>();
+  /** Until when a caller is authorised at a gateway, and the route that it was granted last. */
+  readonly #grants = new Map<string, { readonly untilMs: number; readonly route: string }>();
   #repair: { readonly key: string; readonly step: number } | undefined;
 
   constructor(loop: EventLoop, violate: (statement: Statement, problem: string) => void) {
@@ -36,7 +35,7 @@ export class GatewayOracle {
     const askedMs = this.#loop.nowMs;
     const key = `${gateway} ${authority}`;
     const isRepair = this.#repair?.key === key && this.#repair.step === this.#loop.steps;
-    const heldMs = this.#grants.get(key) ?? 0;
+    const heldMs = this.#grants.get(key)?.untilMs ?? 0;
     // R-25. What has almost ended by true time may have ended by the gateway's clock: then this is a check of its own.
     const limitMs = isRepair && heldMs > askedMs + clockMarginMs ? heldMs : Number.POSITIVE_INFINITY;
     return (token) => {
@@ -44,15 +43,20 @@ export class GatewayOracle {
       if (!this.#capabilities.has(token))
         this.#capabilities.set(token, { read: readCapability(token), issuedMs, askedMs });
       const untilMs = Math.min(askedMs + authorisationMs, limitMs);
-      if (untilMs > (this.#grants.get(key) ?? 0)) this.#grants.set(key, untilMs);
+      const route = routeOf(readCapability(token));
+      this.#grants.set(key, { untilMs: Math.max(untilMs, this.#grants.get(key)?.untilMs ?? 0), route });
     };
   }
 
-  /** A recognised rejection reached a gateway: a look-up for the same authority in this very turn is a repair. */
+  /**
+   * A recognised rejection reached a gateway: a look-up for the same authority in this very turn is a repair; unless
+   * another route was granted since, which is taken in its place, and whose use may begin a check like any other.
+   */
   rejected(gateway: string, { operation, capability, path }: Presentation): void {
     const key = `${gateway} ${operation.authorityFor(path)}`;
-    this.#repair = { key, step: this.#loop.steps };
-    const route = `${key} ${capability.generation} ${capability.attempt}`;
+    const rejected = routeOf(capability);
+    if (this.#grants.get(key)?.route === rejected) this.#repair = { key, step: this.#loop.steps };
+    const route = `${key} ${rejected}`;
     if (!this.#rejections.has(route)) this.#rejections.set(route, this.#loop.nowMs);
   }
 
@@ -73,8 +77,8 @@ export class GatewayOracle {
       return undefined;
     }
     const { nowMs } = this.#loop;
-    const untilMs = this.#grants.get(`${gateway} ${operation.authorityFor(path)}`) ?? 0;
-    if (nowMs > untilMs + onTheWayMs)
+    const untilMs = this.#grants.get(`${gateway} ${operation.authorityFor(path)}`)?.untilMs ?? 0;
+    if (nowMs > untilMs + clockMarginMs)
       this.#violate(
         "R-25: authorisation ends",
         `operation ${operation.number} was presented ${nowMs - untilMs} ms after its caller's authorisation had ended`,
@@ -103,8 +107,7 @@ export class GatewayOracle {
     if (last === undefined || path === continuedPath) return;
     if (operation.presented.length >= presentationsLimit)
       this.#violate("R-26: one repair", `operation ${operation.number} is presented again and again`);
-    const { generation, attempt } = last.capability;
-    const route = `${presenter} ${operation.authorityFor(last.path)} ${generation} ${attempt}`;
+    const route = `${presenter} ${operation.authorityFor(last.path)} ${routeOf(last.capability)}`;
     const rejectedMs = this.#rejections.get(route);
     if (rejectedMs === undefined || last.presenter !== presenter) return;
     if (askedMs < rejectedMs && issuedMs > rejectedMs)
@@ -113,4 +116,8 @@ export class GatewayOracle {
         `operation ${operation.number} was repaired by a look-up of ${rejectedMs - askedMs} ms before the rejection`,
       );
   }
+}
+
+function routeOf({ generation, attempt }: ReadCapability): string {
+  return `${generation} ${attempt}`;
 }

@@ -61,6 +61,8 @@ const unhuntedLimits: Partial<ControlLimits> = {
 };
 /** No world goes on for longer, in true time. */
 const longestMs = 3 * 3_600_000;
+/** One world in so many has its clocks at the ends of what is allowed. */
+const extremeClocksEvery = 5;
 /** With every fault over, everything is true again by then. */
 const settleMs = 400_000;
 const livesAtOnce = 30;
@@ -94,9 +96,10 @@ export class World {
     const keyRandom = random.child("keys");
     makeKeys({ real: options.realKeys, seed: () => keyRandom.bytes(32) });
     const network = new Network(mannersOf(random), { loop, random: random.child("network"), faults });
+    const isExtreme = numberOf(options.seed) % extremeClocksEvery === 2;
     const errors = new Map<string, ClockError>();
     const clockErrors = (host: string): ClockError => {
-      const known = errors.get(host) ?? clockErrorOf(random, faults);
+      const known = errors.get(host) ?? clockErrorOf(random, faults, isExtreme);
       errors.set(host, known);
       return known;
     };
@@ -293,10 +296,11 @@ function mannersOf(random: SimRandom): NetworkManners {
   };
 }
 
-/** Within 15 s of each other, and within 3 % of true speed. */
-function clockErrorOf(random: SimRandom, faults: FaultCounts): ClockError {
-  if (random.chance(0.3)) return { skewMs: 0, drift: 0 };
+/** Within 15 s of each other, and within 3 % of true speed; in some worlds every clock is at one end or the other. */
+function clockErrorOf(random: SimRandom, faults: FaultCounts, isExtreme: boolean): ClockError {
+  if (!isExtreme && random.chance(0.3)) return { skewMs: 0, drift: 0 };
   faults.landed("clock-skew");
+  if (isExtreme) return { skewMs: random.pick([-7500, 7500]), drift: random.pick([-0.03, 0.03]) };
   return { skewMs: random.between(-7500, 7500), drift: random.between(-0.03, 0.03) };
 }
 

@@ -14,6 +14,7 @@ import {
 } from "@space/control-plane";
 import {
   type ApiCaller,
+  type BootClock,
   type ConnectedSandbox,
   type ConnectSandbox,
   type CreateSandbox,
@@ -104,10 +105,11 @@ export class ControlRig {
     this.#caller ??= await this.newCaller("first");
   }
 
-  /** R-4: another control plane on the same store, of whose signing keys it sees what `seen` shows. */
+  /** R-4: another control plane on the same store, of whose signing keys it sees what `seen` shows, with a clock of its own. */
   async openReplica(
     replica: string,
     seen: (keys: SigningKeyStore) => SigningKeyStore = (keys) => keys,
+    clock: BootClock = this.clock,
   ): Promise<ControlPlane> {
     const store = this.#store;
     assert.ok(store !== undefined);
@@ -126,7 +128,7 @@ export class ControlRig {
         privateKeys: this.privateKeys,
         rootKey: this.rootKey,
         receiverStore: store.receiverStore,
-        clock: this.clock,
+        clock,
         random: this.random,
         audit: this.audit,
       },

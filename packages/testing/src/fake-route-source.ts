@@ -76,7 +76,7 @@ export class FakeRouteSource implements RouteSource {
         capabilityIssuedAtMs: nowMs,
         capabilityExpiresAtMs: nowMs + 120_000,
         access: granted(request),
-        authorisedUntilMs: nowMs + this.authorisedForMs,
+        authorisedForMs: this.authorisedForMs,
       },
     };
   }

@@ -30,6 +30,10 @@ export interface RigOptions {
   /** Serve HTTP/2 and HTTP/1 over TLS instead of plain HTTP/1. */
   readonly secure?: boolean;
   readonly api?: ApiHandler;
+  /** Time that it shares with another rig. */
+  readonly clock?: VirtualClock;
+  /** How far ahead the gateway's own wall clock is. */
+  readonly skewMs?: number;
 }
 
 export interface Answer {
@@ -58,8 +62,8 @@ export class FakeKeys implements HeldKeys {
 
 /** A gateway on a real loopback port between a fake control plane and a fake worker. */
 export class GatewayRig implements AsyncDisposable {
-  readonly clock = new VirtualClock();
-  readonly routes = new FakeRouteSource(this.clock);
+  readonly clock: VirtualClock;
+  readonly routes: FakeRouteSource;
   readonly worker = new FakeWorker();
   readonly keys = new FakeKeys();
   readonly audited: { readonly name: AuditEventName; readonly fields: unknown }[] = [];
@@ -72,6 +76,9 @@ export class GatewayRig implements AsyncDisposable {
   readonly #sockets = new Set<Duplex>();
 
   private constructor(options: RigOptions) {
+    this.clock = options.clock ?? new VirtualClock();
+    this.routes = new FakeRouteSource(this.clock);
+    const clock = this.clock.aheadBy(options.skewMs ?? 0);
     const audit: AuditSink = {
       record: <N extends AuditEventName>(name: N, fields: AuditFields[N]) =>
         void this.audited.push({ name, fields }),
@@ -81,7 +88,7 @@ export class GatewayRig implements AsyncDisposable {
         this.dialled.push(endpoint);
         return this.dial(endpoint);
       },
-      clock: this.clock,
+      clock,
     });
     this.gateway = createGateway(
       { presenter: "thumbprint", limits: options.limits ?? {} },
@@ -89,7 +96,7 @@ export class GatewayRig implements AsyncDisposable {
         routes: this.routes,
         links,
         api: options.api ?? ((_request, response) => void response.end("api")),
-        clock: this.clock,
+        clock,
         random: { bytes: (length) => randomBytes(length) },
         audit,
         keys: this.keys,

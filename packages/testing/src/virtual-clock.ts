@@ -72,6 +72,16 @@ export class VirtualClock implements BootClock {
     this.#offsetMs += ms;
   }
 
+  /** The same time as a machine shows it whose wall clock is ahead by so much, or behind. */
+  aheadBy(skewMs: number): BootClock {
+    return {
+      wallMs: () => this.wallMs() + skewMs,
+      monotonicMs: () => this.monotonicMs(),
+      bootMs: () => this.bootMs(),
+      after: (delayMs, callback) => this.after(delayMs, callback),
+    };
+  }
+
   /** The wall clock is set, as an administrator or NTP does. */
   step(ms: number): void {
     this.#offsetMs += ms;
