@@ -106,7 +106,7 @@ test("R-25: a control plane whose answers have always ended costs two look-ups a
   assert.deepEqual([rig.routes.requests.length, rig.worker.operations.length], [2, 0]);
 });
 
-test("R-25, incident 15: a gateway whose clock is an hour off, either way, holds an entry as long as any other", async () => {
+test("R-25: a gateway whose clock is an hour off, either way, holds an entry as long as any other", async () => {
   for (const skewMs of [-3_600_000, 3_600_000]) {
     await using rig = await GatewayRig.start({ skewMs });
     for (let second = 0; second < 44; second += 1) {

@@ -102,6 +102,27 @@ describe("R-16: a worker serves only under a lease", () => {
     assert.equal(rig.audit.of("lease/ended").length, 0, "the fault landed: no timer has");
   });
 
+  for (const isLookedAt of [true, false])
+    test(`after a sleep it is asked for ${isLookedAt ? "by whoever is first to find that there is none" : "within seconds, if nobody looks"}`, async () => {
+      const { rig, identity } = await running();
+      await rig.clock.advance(1000); // by its timer the next request is 19 s away
+      rig.clock.sleep(61_000);
+      if (isLookedAt) assert.equal(verdictOf(await rig.ask(identity)), "refresh-route", "the fault landed");
+      else await rig.clock.advance(5000);
+      await settle();
+      assert.equal(verdictOf(await rig.ask(identity)), "match");
+      assert.equal(rig.audit.of("lease/ended").length, 1);
+    });
+
+  test("after a sleep through less than the term it is renewed when that was due, though the timer stood still", async () => {
+    const { rig } = await running();
+    const first = rig.daemon.substrate.deadlineBootMs;
+    rig.clock.sleep(50_000);
+    await rig.clock.advance(5000);
+    assert.ok(rig.daemon.substrate.deadlineBootMs >= first + 50_000);
+    assert.equal(rig.audit.of("lease/ended").length, 0);
+  });
+
   test("a stepped wall clock neither ends nor lengthens it", async () => {
     const { rig, identity } = await running();
     rig.grantsLeases = false;
@@ -176,6 +197,33 @@ describe("R-16: streams under a lease that ends", () => {
     open.stream.send(Buffer.from("late input"));
     await settle();
     assert.deepEqual([operation.body, open.body()], ["", "first;"]);
+  });
+
+  test("go on when the lease came back before any timer had told of its end", async () => {
+    const { rig, identity } = await running();
+    const open = await openProcess(rig, identity);
+    const operation = rig.bridge.operations.at(-1) ?? assert.fail("forwarded");
+    rig.grantsLeases = false;
+    rig.clock.sleep(61_000);
+    operation.stream.send(Buffer.from("late output"));
+    open.stream.send(Buffer.from("late input"));
+    await settle();
+    assert.deepEqual([operation.body, open.body()], ["", "first;"], "the fault landed: both are held");
+    rig.grantsLeases = true;
+    rig.lease();
+    await settle();
+    assert.deepEqual([operation.body, open.body()], ["late input", "first;late output"]);
+  });
+
+  test("are ended when a sleep has kept them for longer than that, before anything passes", async () => {
+    const { rig, identity } = await running();
+    const open = await openProcess(rig, identity);
+    const operation = rig.bridge.operations.at(-1) ?? assert.fail("forwarded");
+    rig.clock.sleep(120_000);
+    operation.stream.send(Buffer.from("late output"));
+    await rig.clock.advance(5000);
+    assert.equal(rig.worker.stats().leased, true);
+    assert.deepEqual([open.body(), open.reset()], ["first;", "lease-ended"]);
   });
 
   test("are ended with a typed word when it stays away for 60 s more, and not before", async () => {

@@ -40,10 +40,13 @@ export interface LeaseKeeperPorts {
   readonly onGivenUp: () => void;
 }
 
+/** A timer stands still while the host sleeps: none waits for longer than this, so that it is soon known after it. */
+const longestWaitMs = 5_000;
+
 /**
  * R-16: this worker's lease. It asks a third of the term after it asked last, and counts from the moment at which it
  * asked, on a clock that runs on while the host sleeps. {@link held} is compared with that clock at every look, so that a
- * process which stood still knows it before it does anything.
+ * process which stood still knows it before it does anything; and asks at once for what it has slept through.
  */
 export class LeaseKeeper {
   readonly #ports: LeaseKeeperPorts;
@@ -52,6 +55,8 @@ export class LeaseKeeper {
   #presence: Pick<WorkerPresence, "renew"> | undefined;
   #isFenced = true;
   #span = 0;
+  /** When it is to ask, on the boot-time clock. */
+  #askAtMs = Number.POSITIVE_INFINITY;
   #cancelAsk: () => void = () => undefined;
   #cancelEnd: () => void = () => undefined;
 
@@ -59,9 +64,11 @@ export class LeaseKeeper {
     this.#ports = ports;
   }
 
-  /** R-16: whether this worker may serve at this instant. */
+  /** R-16: whether this worker may serve at this instant. Who is first to find that it may not has the lease asked for. */
   get held(): boolean {
-    return this.#ports.clock.bootMs() < this.#deadlineMs;
+    const isHeld = this.#ports.clock.bootMs() < this.#deadlineMs;
+    if (!isHeld) this.#askIfDue();
+    return isHeld;
   }
 
   /** Throws `worker/fenced` without a lease. */
@@ -103,7 +110,10 @@ export class LeaseKeeper {
     if (deadlineMs <= this.#deadlineMs) throw refused("ends before the present one");
     this.#asked = undefined;
     // A guest that a holder fenced is thawed here, so a pause that was under way must know that there was a gap.
-    if (!this.held) this.#span += 1;
+    if (!this.held) {
+      this.#span += 1;
+      this.#fence();
+    }
     await Promise.all(holders.map((holder) => holder.holdUntil(deadlineMs)));
     if (!this.held) this.#span += 1;
     this.#deadlineMs = Math.max(this.#deadlineMs, deadlineMs);
@@ -123,6 +133,8 @@ export class LeaseKeeper {
 
   async #ask(presence: Pick<WorkerPresence, "renew">): Promise<void> {
     const { clock, random, recordsDigest, retryMs } = this.#ports;
+    this.#cancelAsk();
+    this.#askAtMs = Number.POSITIVE_INFINITY;
     const nonce = Buffer.from(random.bytes(leaseNonceBytes)).toString("base64url");
     // The moment before it is sent, however long it takes to leave: never later than what the control plane counts from.
     this.#asked = { nonce, sentMs: clock.bootMs() };
@@ -132,10 +144,26 @@ export class LeaseKeeper {
   }
 
   #askAfter(delayMs: number): void {
-    const presence = this.#presence;
+    if (this.#presence === undefined) return;
+    this.#askAtMs = this.#ports.clock.bootMs() + Math.max(0, delayMs);
+    this.#waitToAsk();
+  }
+
+  #waitToAsk(): void {
+    const { clock } = this.#ports;
+    const leftMs = this.#askAtMs - clock.bootMs();
     this.#cancelAsk();
-    if (presence === undefined) return;
-    this.#cancelAsk = this.#ports.clock.after(Math.max(0, delayMs), () => void this.#ask(presence));
+    this.#cancelAsk = clock.after(Math.max(0, Math.min(leftMs, longestWaitMs)), () => {
+      if (!this.#askIfDue()) this.#waitToAsk();
+    });
+  }
+
+  /** Whether it was time, also when no timer has said so: none fires for the time that the host slept. */
+  #askIfDue(): boolean {
+    const presence = this.#presence;
+    if (presence === undefined || this.#ports.clock.bootMs() < this.#askAtMs - 1) return false;
+    void this.#ask(presence);
+    return true;
   }
 
   #watchEnd(): void {
@@ -145,11 +173,20 @@ export class LeaseKeeper {
   }
 
   #end(): void {
-    const { clock, audit, workerId, onGivenUp } = this.#ports;
     if (this.held) return this.#watchEnd();
+    this.#fence();
+  }
+
+  /** There was an instant without a lease, whoever was first to know. */
+  #fence(): void {
+    const { clock, audit, workerId, onGivenUp } = this.#ports;
+    if (this.#isFenced) return;
     this.#isFenced = true;
     audit.record("lease/ended", { workerId });
-    this.#cancelEnd = clock.after(fencedLimitMs, onGivenUp);
+    this.#cancelEnd();
+    const leftMs = this.#deadlineMs + fencedLimitMs - clock.bootMs();
+    if (leftMs <= 0) onGivenUp();
+    else this.#cancelEnd = clock.after(leftMs, onGivenUp);
   }
 }
 
