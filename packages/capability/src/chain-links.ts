@@ -68,7 +68,7 @@ function breakBefore(
 }
 
 /** the generation grows; within one, only the attempt does, on the same process with the same key. */
-function breakOfSuccession(
+export function breakOfSuccession(
   newer: ExecutionCertificate,
   older: ExecutionCertificate,
 ): CertificateBreak | undefined {

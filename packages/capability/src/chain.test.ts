@@ -54,10 +54,11 @@ class Chain {
     by = this.keys[0],
   ): Digest {
     const signed = signManifest(by ?? newSigningKey(), {
-      version: 1,
+      version: 2,
       identity: this.#identity,
       certificate: this.head,
       previousManifest,
+      chain: parseDigest("c".repeat(64)),
       substrate: "namespace",
       memory: "none",
       filesystem: [],
@@ -199,10 +200,11 @@ it("R-5: a manifest counts only when the control plane has countersigned it and 
 
 function manifestOf(chain: Chain): SnapshotManifest {
   return {
-    version: 1,
+    version: 2,
     identity: identity(5),
     certificate: chain.head,
     previousManifest: null,
+    chain: parseDigest("c".repeat(64)),
     substrate: "namespace",
     memory: "none",
     filesystem: [],

@@ -42,10 +42,21 @@ export { signLease, verifyLease } from "./lease.ts";
 export {
   countersignManifest,
   manifestLimitBytes,
+  readVouchedManifest,
   signManifest,
   verifyCountersigned,
   verifyManifest,
 } from "./manifest.ts";
+export { type ReadObject, SealedChains, type SealedChainsOptions } from "./sealed-chains.ts";
+export { type SealedEnd, verifySealedManifest } from "./sealed-links.ts";
+export {
+  parseSealedObject,
+  type SealedChainObject,
+  type SealedLink,
+  sealedObjectDigest,
+  sealedObjectToBytes,
+  sealedSegmentLimitBytes,
+} from "./sealed-segment.ts";
 export { TrustedKeys, type TrustedKeysOptions } from "./trusted-keys.ts";
 export {
   type CapabilityVerification,

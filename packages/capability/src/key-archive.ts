@@ -16,7 +16,7 @@ export const archiveBundlesLimit = 100_000;
  */
 export class KeyArchive {
   readonly #keys: ReadonlyMap<string, KeyObject>;
-  /** A bundle that holds each key. */
+  /** The bundle that held each key first. */
   readonly #bundles: ReadonlyMap<string, string>;
   /** The newest bundle's keys: those that count now. */
   readonly newest: KeyRing;
@@ -31,7 +31,7 @@ export class KeyArchive {
     this.newest = newest;
   }
 
-  /** In any order, each version once. Throws `bundle/refused`. */
+  /** In any order, each version once; the oldest first, where {@link bundleOf} is asked. Throws `bundle/refused`. */
   static fromBundles(bundles: readonly string[], root: KeyObject): KeyArchive {
     if (bundles.length > archiveBundlesLimit) throw refused("too many bundles");
     const keys = new Map<string, KeyObject>();
@@ -44,7 +44,7 @@ export class KeyArchive {
       versions.add(ring.version);
       for (const [kid, key] of ring.entries()) {
         keys.set(kid, key);
-        holders.set(kid, token);
+        if (!holders.has(kid)) holders.set(kid, token);
       }
       if (ring.version > newest.version) newest = ring;
     }
@@ -54,7 +54,7 @@ export class KeyArchive {
   /** Bound, so that it can be passed on as a function. */
   readonly find: KeyFinder = (kid) => this.#keys.get(kid);
 
-  /** A bundle that holds this key. */
+  /** The first bundle that held this key: for one key it is always the same. */
   bundleOf(kid: string): string | undefined {
     return this.#bundles.get(kid);
   }

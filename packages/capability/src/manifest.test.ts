@@ -13,10 +13,11 @@ const ring = ringOf(key);
 const execution = newSigningKey();
 const digest = parseDigest("a".repeat(64));
 const manifest: SnapshotManifest = {
-  version: 1,
+  version: 2,
   identity: identity(),
   certificate: digest,
   previousManifest: null,
+  chain: digest,
   substrate: "namespace",
   memory: "none",
   filesystem: [{ digest, sizeBytes: 4 }],
@@ -67,17 +68,20 @@ it("has room for the largest snapshot, twice signed", () => {
 });
 
 const json = {
-  version: 1,
+  version: 2,
   sbx: identityToJson(manifest.identity),
   certificate: digest,
   previousManifest: null,
+  chain: digest,
   substrate: "namespace",
   memory: "none",
   filesystem: [],
   iat: nowSeconds,
 };
 for (const change of [
-  { version: 2 },
+  { version: 1 },
+  { version: 3 },
+  { chain: null },
   { sbx: {} },
   { certificate: "x" },
   { previousManifest: 1 },

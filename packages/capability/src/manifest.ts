@@ -6,6 +6,7 @@ import {
   type Chunk,
   type Digest,
   identityToJson,
+  manifestVersion,
   members,
   parseDigest,
   parseIdentity,
@@ -13,8 +14,9 @@ import {
   SpaceError,
   snapshotChunkLimit,
 } from "@space/model";
+import { manifestDigest } from "./digest.ts";
 import { invalid, parseCount, parseList, parseSeconds } from "./fields.ts";
-import { type KeyFinder, type KeyHolder, openToken, sealToken, type TokenKind } from "./jws.ts";
+import { type KeyFinder, type KeyHolder, openToken, openVouched, sealToken, type TokenKind } from "./jws.ts";
 import { keyId, type SigningKey } from "./keys.ts";
 
 /** Room for `snapshotChunkLimit` chunks, encoded. */
@@ -27,6 +29,16 @@ const manifestKind: TokenKind<SnapshotManifest> = {
   read: readManifest,
 };
 
+/** Version 1, as far as it is read any more. */
+const chainlessKind: TokenKind<true> = {
+  ...manifestKind,
+  read: (payload) => {
+    const isFirst = typeof payload === "object" && payload !== null && "version" in payload;
+    if (!isFirst || payload.version !== 1) throw invalid("version", "is not known");
+    return true;
+  },
+};
+
 const countersignedKind: TokenKind<string> = {
   typ: "space-countersigned-manifest+jws",
   limitBytes: countersignedLimitBytes,
@@ -35,12 +47,13 @@ const countersignedKind: TokenKind<string> = {
 
 /** R-5: signs a snapshot's manifest with the execution's own key. Throws `input/invalid` or `input/too-large`. */
 export function signManifest(executionKey: SigningKey, manifest: SnapshotManifest): string {
-  const { version, identity, certificate, previousManifest, substrate, memory } = manifest;
+  const { version, identity, certificate, previousManifest, chain, substrate, memory } = manifest;
   const payload = {
     version,
     sbx: identityToJson(identity),
     certificate,
     previousManifest,
+    chain,
     substrate,
     memory,
     filesystem: manifest.filesystem.map(({ digest, sizeBytes }) => ({ digest, sizeBytes })),
@@ -63,6 +76,19 @@ export function openManifest(
 ): { readonly manifest: SnapshotManifest; readonly kid: string } {
   const { value, kid } = openOrRefuse(manifestKind, signed, find);
   return { manifest: value, kid };
+}
+
+/**
+ * Reads a manifest whose exact bytes are vouched for by a signed statement that names `digest`; who signed it is not
+ * asked. Throws `snapshot/refused`, and `snapshot/chain-refused` for one of a version that named no chain.
+ */
+export function readVouchedManifest(signed: string, digest: Digest): SnapshotManifest {
+  if (manifestDigest(signed) !== digest) throw new SpaceError("snapshot/refused", { problem: "digest" });
+  const manifest = openVouched(manifestKind, signed);
+  if (manifest !== undefined) return manifest;
+  if (openVouched(chainlessKind, signed) !== undefined)
+    throw new SpaceError("snapshot/chain-refused", { problem: "no chain", link: "manifest" });
+  throw new SpaceError("snapshot/refused", { problem: "form" });
 }
 
 /** The control plane's word that this manifest was committed. It has checked the inner signature before. */
@@ -90,6 +116,7 @@ const names = [
   "sbx",
   "certificate",
   "previousManifest",
+  "chain",
   "substrate",
   "memory",
   "filesystem",
@@ -100,7 +127,7 @@ function readManifest(payload: unknown): SnapshotManifest {
   const manifest = members(payload, "manifest", names);
   const { version, substrate, memory, previousManifest } = manifest;
   const identity = parseIdentity(manifest["sbx"]);
-  if (version !== 1) throw invalid("version", "is not known");
+  if (version !== manifestVersion) throw invalid("version", "is not known");
   if (substrate !== identity.placement.substrate) throw invalid("substrate", "is not the execution's");
   if (memory !== "none" && memory !== "frozen-on-worker") throw invalid("memory", "is not known");
   return Object.freeze({
@@ -108,6 +135,7 @@ function readManifest(payload: unknown): SnapshotManifest {
     identity,
     certificate: parseDigest(manifest["certificate"]),
     previousManifest: readLink(previousManifest),
+    chain: parseDigest(manifest["chain"]),
     substrate: identity.placement.substrate,
     memory,
     filesystem: Object.freeze(

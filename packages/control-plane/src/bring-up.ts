@@ -2,6 +2,7 @@
 // Copyright 2026 The SPACE authors
 
 import {
+  type ActivateRequest,
   type ChangeOutcome,
   type ChangeReason,
   compareIdentity,
@@ -17,13 +18,20 @@ import { codeOf, notFound, takenOver, workerFailure } from "./failures.ts";
 import { type ControlParts, leave } from "./parts.ts";
 import type { RestorePoint } from "./restore-point.ts";
 import { retirementsOf } from "./retirements.ts";
+import { type SealPlan, storeSeal } from "./sealed-chain.ts";
+
+export interface RestoreFrom extends RestorePoint {
+  readonly memory: MemoryKept;
+  /** R-5: the chain up to now, of executions too that died without a snapshot. */
+  readonly seal: SealPlan;
+}
 
 /** One execution to start: its row is `creating` or `resuming`, and claimed by the caller. */
 export interface BringUp {
   readonly record: SandboxRecord;
   readonly worker: WorkerHandle;
   /** The verified snapshot to begin from. */
-  readonly from: (RestorePoint & { readonly memory: MemoryKept }) | undefined;
+  readonly from: RestoreFrom | undefined;
   /** Life of the run, from the moment that it runs. */
   readonly timeoutMs: number;
 }
@@ -78,7 +86,7 @@ async function start(parts: ControlParts, plan: BringUp): Promise<PublishedCerti
     template: record.template,
     limits: record.limits,
     variables: record.variables,
-    ...(from === undefined ? {} : { from: { ...from, head: parts.signer.chainHead(record, "resume") } }),
+    ...(from === undefined ? {} : { from: await sourceOf(parts, record, from) }),
   });
   const certificate = parts.signer.certificate(identity, {
     publicKey,
@@ -87,6 +95,17 @@ async function start(parts: ControlParts, plan: BringUp): Promise<PublishedCerti
   });
   await parts.feeds.install(worker.workerId, certificate.token);
   return certificate;
+}
+
+async function sourceOf(
+  parts: ControlParts,
+  record: SandboxRecord,
+  { manifest, digest, memory, seal }: RestoreFrom,
+): Promise<NonNullable<ActivateRequest["from"]>> {
+  await storeSeal(parts, seal);
+  const { digest: newest } = seal.end;
+  const head = parts.signer.chainHead(record, "resume");
+  return { manifest, digest, memory, head, since: newest === manifest.chain ? null : newest };
 }
 
 function publish(

@@ -11,6 +11,7 @@ import type {
 } from "@space/model";
 import { type ControlParts, leave, newClaim } from "./parts.ts";
 import { retirementsOf } from "./retirements.ts";
+import { removeIdentityObjects } from "./sealed-chain.ts";
 import { type RunningTransition, within } from "./transitions.ts";
 import { awaitTurn, ownSandbox, startWaiting } from "./turns.ts";
 
@@ -74,11 +75,18 @@ async function finish(parts: ControlParts, { claimed, effects, before }: Killing
   await finishKill(parts, claimed, "done");
 }
 
+/** Deletes what proves its snapshots, too; where that cannot be done now, the recovery comes again. Throws `store/failed`. */
 export async function finishKill(
   parts: ControlParts,
   claimed: SandboxRecord,
   why: ChangeReason,
 ): Promise<void> {
+  try {
+    await removeIdentityObjects(parts, claimed.sandboxId);
+  } catch (error) {
+    leave(parts, claimed.sandboxId, "delete snapshots", error);
+    return;
+  }
   await parts.sandboxes.change({ on: claimed, change: { kind: "finish-kill" }, why });
 }
 

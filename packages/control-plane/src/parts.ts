@@ -7,6 +7,7 @@ import type {
   Claim,
   EnrolmentStore,
   InstallationStore,
+  ObjectStore,
   PrivateKeyVault,
   Random,
   ReceiverStore,
@@ -29,9 +30,13 @@ import type { Signer } from "./signer.ts";
 import type { SigningKeys } from "./signing-keys.ts";
 import type { Transitions } from "./transitions.ts";
 
+/** where snapshots are, as far as the control plane writes them: their sealed chains. */
+export type IdentityObjects = Pick<ObjectStore, "put" | "has" | "remove">;
+
 /** What the control plane needs from outside. */
 export interface ControlPlanePorts {
   readonly sandboxes: SandboxStore;
+  readonly objects: IdentityObjects;
   readonly installation: InstallationStore;
   readonly enrolments: EnrolmentStore;
   readonly signingKeys: SigningKeyStore;

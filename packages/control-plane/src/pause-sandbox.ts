@@ -4,6 +4,7 @@
 import {
   type ApiCaller,
   type ChangeReason,
+  type Digest,
   type SandboxId,
   type SandboxRecord,
   type SandboxView,
@@ -15,6 +16,7 @@ import { codeOf, notFound, takenOver, workerFailure } from "./failures.ts";
 import { type ControlParts, newClaim } from "./parts.ts";
 import { type RestorePoint, verifyOffered } from "./restore-point.ts";
 import { viewOf } from "./sandbox-view.ts";
+import { planSeal, type SealPlan, storeSeal } from "./sealed-chain.ts";
 import { within } from "./transitions.ts";
 import { awaitTurn, ownSandbox, startWaiting } from "./turns.ts";
 
@@ -62,12 +64,14 @@ export async function pauseRunning(
   const { workerId } = record.execution.identity.placement;
   const worker = parts.workers.find(workerId);
   if (worker === undefined) throw new SpaceError("worker/unreachable", { workerId });
-  const change = { kind: "claim-pause", claim: newClaim(parts) } as const;
+  const seal = await planSeal(parts, record.sandboxId);
+  if (seal === undefined) throw new SpaceError("chain/refused", { link: "head", problem: "no certificate" });
+  const change = { kind: "claim-pause", claim: newClaim(parts), sealed: seal.added } as const;
   const outcome = await parts.sandboxes.change({ on: record, change, why });
   if (outcome.kind !== "won") return undefined;
   const { record: claimed } = outcome;
   return parts.transitions.run(record.sandboxId, "pause", () =>
-    drive(parts, { claimed, worker, keepMemory }),
+    drive(parts, { claimed, worker, keepMemory, seal }),
   );
 }
 
@@ -75,16 +79,19 @@ interface PausePlan {
   readonly claimed: SandboxRecord;
   readonly worker: WorkerHandle;
   readonly keepMemory: boolean;
+  readonly seal: SealPlan;
 }
 
 async function drive(parts: ControlParts, plan: PausePlan): Promise<SandboxRecord> {
-  const { claimed, worker } = plan;
+  const { claimed, worker, seal } = plan;
   let point: RestorePoint;
   let countersigned: string;
   try {
     const { identity } = claimed.execution;
-    const offered = await worker.control.snapshot(identity, claimed.snapshot?.digest ?? null);
-    point = verifyOffered(claimed, offered);
+    await storeSeal(parts, seal);
+    const follows = { previousManifest: claimed.snapshot?.digest ?? null, chain: seal.end.digest };
+    const offered = await worker.control.snapshot(identity, follows);
+    point = verifyOffered(claimed, offered, follows);
     countersigned = parts.signer.countersign(offered.signed, point);
   } catch (cause) {
     await abortPause(parts, claimed, `failed: ${codeOf(cause)}`);
@@ -98,6 +105,19 @@ async function whyNotCommitted(parts: ControlParts, { sandboxId }: SandboxRecord
   const latest = await parts.sandboxes.read(sandboxId);
   const isOver = latest === undefined || latest.state === "killing" || latest.state === "killed";
   return isOver ? notFound(sandboxId) : takenOver(parts.limits.claimMs);
+}
+
+/** Nothing will ever name it. Where it cannot be removed now, it stays, without a use. */
+async function removeUncommitted(
+  { objects, audit }: ControlParts,
+  sandboxId: SandboxId,
+  manifest: Digest,
+): Promise<void> {
+  try {
+    await objects.remove(manifest);
+  } catch (error) {
+    audit.record("upkeep/failed", { task: "remove a manifest", sandboxId, code: codeOf(error) });
+  }
 }
 
 /** The commit of the manifest and the abort of the pause are writes on one revision: exactly one wins. */
@@ -128,7 +148,10 @@ async function commit(
     await abortPause(parts, claimed, `failed: ${codeOf(error)}`); // changes nothing where the commit was written after all
     throw error;
   });
-  if (outcome.kind !== "won") throw await whyNotCommitted(parts, claimed);
+  if (outcome.kind !== "won") {
+    await removeUncommitted(parts, claimed.sandboxId, digest);
+    throw await whyNotCommitted(parts, claimed);
+  }
   // Whatever the worker answers, or not: this generation never runs again.
   await within(parts.clock, parts.limits.confirmMs, parts.feeds.deliver(outcome.effects));
   return outcome.record;

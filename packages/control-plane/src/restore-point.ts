@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-import { importPublicKey, manifestDigest, verifyCountersigned, verifyManifest } from "@space/capability";
+import {
+  importPublicKey,
+  manifestDigest,
+  readVouchedManifest,
+  verifyCountersigned,
+  verifyManifest,
+} from "@space/capability";
 import {
   type Digest,
   type SandboxRecord,
   type SnapshotAnswer,
+  type SnapshotLinks,
   type SnapshotManifest,
   SpaceError,
   sameRoute,
@@ -20,7 +27,8 @@ export interface RestorePoint {
 
 /**
  * Reads the head that the sandbox's row names and verifies it: countersignature, digest, the execution's own signature.
- * An older or another manifest does not have the head's digest (incident 33). Throws `snapshot/refused`.
+ * An older or another manifest does not have the head's digest (incident 33). Throws `snapshot/refused`, and
+ * `snapshot/chain-refused` for one that was made before chains were sealed.
  */
 export async function readRestorePoint(parts: ControlParts, record: SandboxRecord): Promise<RestorePoint> {
   const { snapshot, sandboxId } = record;
@@ -30,6 +38,7 @@ export async function readRestorePoint(parts: ControlParts, record: SandboxRecor
   const signed = verifyCountersigned(stored.countersigned, parts.keys.archive);
   const digest = manifestDigest(signed);
   if (digest !== snapshot.digest) throw refused("digest");
+  readVouchedManifest(signed, digest); // says which version it is, where that is known no more
   const manifest = verifyManifest(signed, importPublicKey(stored.executionPublicKey));
   if (manifest.identity.sandboxId !== sandboxId) throw refused("other sandbox");
   return { manifest, digest };
@@ -37,17 +46,21 @@ export async function readRestorePoint(parts: ControlParts, record: SandboxRecor
 
 /**
  * Verifies what a worker offers as the snapshot of this pausing execution: signed with the execution's key, of exactly
- * its identity and certificate, linked to the present head. Throws `snapshot/refused`.
+ * its identity and certificate, linked to the present head and its sealed chain. Throws `snapshot/refused`.
  */
-export function verifyOffered(record: SandboxRecord, offered: SnapshotAnswer): RestorePoint {
-  const { execution, certificateHead, snapshot } = record;
+export function verifyOffered(
+  { execution, certificateHead }: SandboxRecord,
+  offered: SnapshotAnswer,
+  { previousManifest, chain }: SnapshotLinks,
+): RestorePoint {
   if (execution.publicKey === null) throw refused("no key");
   const manifest = verifyManifest(offered.signed, importPublicKey(execution.publicKey));
   const { identity } = execution;
   if (!sameRoute(manifest.identity, identity)) throw refused("other execution");
   if (manifest.identity.activation.id !== identity.activation.id) throw refused("other activation");
   if (manifest.certificate !== certificateHead) throw refused("other certificate");
-  if (manifest.previousManifest !== (snapshot?.digest ?? null)) throw refused("previous manifest");
+  if (manifest.previousManifest !== previousManifest) throw refused("previous manifest");
+  if (manifest.chain !== chain) throw refused("other chain");
   if (manifest.substrate !== identity.placement.substrate) throw refused("other substrate");
   return { manifest, digest: manifestDigest(offered.signed) };
 }

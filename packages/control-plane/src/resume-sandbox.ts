@@ -18,6 +18,7 @@ import { bringUp } from "./bring-up.ts";
 import { type ControlParts, newClaim } from "./parts.ts";
 import type { Placement } from "./placements.ts";
 import { readRestorePoint } from "./restore-point.ts";
+import { planSeal } from "./sealed-chain.ts";
 
 /**
  * Resumes a paused or lost sandbox as its next generation (R-1), if it still is as the record says; undefined when it is
@@ -30,7 +31,9 @@ export async function resumePaused(
   request: ConnectSandbox,
   why: ChangeReason,
 ): Promise<SandboxRecord | undefined> {
-  const { manifest, digest } = await readRestorePoint(parts, record);
+  const point = await readRestorePoint(parts, record);
+  const seal = await planSeal(parts, record.sandboxId);
+  if (seal === undefined) throw new SpaceError("chain/refused", { link: "head", problem: "no certificate" });
   const placement = await choose(parts, record, request);
   const { worker } = placement;
   try {
@@ -42,7 +45,7 @@ export async function resumePaused(
   const claim = newClaim(parts);
   const identity = nextIdentity(parts, record, placement);
   const outcome = await parts.sandboxes
-    .change({ on: record, change: { kind: "claim-resume", identity, claim }, why })
+    .change({ on: record, change: { kind: "claim-resume", identity, claim, sealed: seal.added }, why })
     .finally(() => placement.release());
   switch (outcome.kind) {
     case "stale":
@@ -52,7 +55,7 @@ export async function resumePaused(
     case "won": {
       const memory: MemoryKept =
         request.memory && record.snapshot?.frozenOn === worker.workerId ? "frozen-on-worker" : "none";
-      const from = { manifest, digest, memory };
+      const from = { ...point, memory, seal };
       const plan = { record: outcome.record, worker, from, timeoutMs: request.timeoutMs };
       return parts.transitions.run(record.sandboxId, "resume", () => {
         return bringUp(parts, plan);

@@ -2,10 +2,11 @@
 // Copyright 2026 The SPACE authors
 
 import type { SandboxRecord, WorkerHandle } from "@space/model";
-import { bringUp, giveUp } from "./bring-up.ts";
+import { bringUp, giveUp, type RestoreFrom } from "./bring-up.ts";
 import { codeOf } from "./failures.ts";
 import { type ControlParts, newClaim } from "./parts.ts";
 import { readRestorePoint } from "./restore-point.ts";
+import { planSeal } from "./sealed-chain.ts";
 
 const interrupted = "interrupted";
 
@@ -36,15 +37,19 @@ async function driveOn(parts: ControlParts, record: SandboxRecord, worker: Worke
   if (outcome.kind !== "won") return; // its owner, or a third one, was quicker
   const { record: claimed } = outcome;
   try {
-    const from =
-      claimed.snapshot === null
-        ? undefined
-        : ({ ...(await readRestorePoint(parts, claimed)), memory: "none" } as const);
+    const from = await sourceOf(parts, claimed);
     await bringUp(parts, { record: claimed, worker, from, timeoutMs: lifeOf(parts, claimed) });
   } catch (error) {
     await giveUp(parts, claimed, interrupted); // changes nothing where that has been done
     throw error;
   }
+}
+
+async function sourceOf(parts: ControlParts, claimed: SandboxRecord): Promise<RestoreFrom | undefined> {
+  if (claimed.snapshot === null) return undefined;
+  const point = await readRestorePoint(parts, claimed);
+  const seal = await planSeal(parts, claimed.sandboxId);
+  return seal && { ...point, seal, memory: "none" };
 }
 
 /** Whoever asked for it is not known here: it lives as long as when it was created, or for the rest of its time. */

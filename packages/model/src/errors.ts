@@ -2,6 +2,7 @@
 // Copyright 2026 The SPACE authors
 
 import type { SandboxState } from "./lifecycle.ts";
+import type { SealedChainProblem } from "./sealed-chain-problem.ts";
 import type { SigningKeyState } from "./signing-key.ts";
 
 /** What a failure means for the caller; the one table in `wire` maps it to HTTP and RPC statuses. */
@@ -81,6 +82,8 @@ export interface ErrorDetails {
   "substrate/unsupported": { readonly feature: string };
   "snapshot/refused": { readonly problem: string };
   "snapshot/missing": { readonly digest: string };
+  /** R-5: `link` says which statement of the chain that is sealed in the snapshot, or which of its objects. */
+  "snapshot/chain-refused": { readonly problem: SealedChainProblem; readonly link: string };
   "store/failed": { readonly step: string };
   "stream/lost": Record<never, never>;
   "link/closed": Record<never, never>;
@@ -138,6 +141,7 @@ const kinds = {
   "substrate/unsupported": "invalid",
   "snapshot/refused": "unavailable",
   "snapshot/missing": "unavailable",
+  "snapshot/chain-refused": "unavailable",
   "store/failed": "unavailable",
   "stream/lost": "unavailable",
   "link/closed": "unavailable",

@@ -147,6 +147,8 @@ export type {
 } from "./ports/sandbox-service.ts";
 export type {
   BeginOutcome,
+  ChainLinks,
+  ChainToken,
   ChangeOutcome,
   ChangeRequest,
   Claim,
@@ -188,6 +190,7 @@ export type {
   KeyBundleReceiver,
   RecordReceiver,
   SnapshotAnswer,
+  SnapshotLinks,
   WorkerControl,
   WorkerDirectory,
   WorkerHandle,
@@ -199,12 +202,15 @@ export type {
 } from "./ports/worker-control.ts";
 export type { RuntimeRecord } from "./record.ts";
 export type { Route, RouteEntry, WorkerEndpoint } from "./route.ts";
+export type { SealedChainProblem } from "./sealed-chain-problem.ts";
+export type { SealedSegment } from "./sealed-segment.ts";
 export { Secret } from "./secret.ts";
 export type { SigningKeyRecord, SigningKeyState } from "./signing-key.ts";
 export {
   type Chunk,
   chunkSizeBytes,
   type MemoryKept,
+  manifestVersion,
   type SnapshotManifest,
   snapshotChunkLimit,
 } from "./snapshot.ts";

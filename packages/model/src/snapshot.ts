@@ -18,12 +18,17 @@ export const snapshotChunkLimit = 2800;
 /** What a snapshot keeps of memory: nothing, or a frozen process that only its own worker can thaw. */
 export type MemoryKept = "none" | "frozen-on-worker";
 
+/** Format of a {@link SnapshotManifest}. Version 1 named no chain, and is refused. */
+export const manifestVersion = 2;
+
 /** What a snapshot holds. Signed by the execution's own key, countersigned by the control plane. */
 export interface SnapshotManifest {
-  readonly version: 1;
+  readonly version: typeof manifestVersion;
   readonly identity: ExecutionIdentity;
   readonly certificate: Digest;
   readonly previousManifest: Digest | null;
+  /** the object that the snapshot's sealed chain ends with: everything before this manifest, down to generation 1. */
+  readonly chain: Digest;
   readonly substrate: SubstrateName;
   readonly memory: MemoryKept;
   /** The filesystem layer: an archive cut into chunks. */

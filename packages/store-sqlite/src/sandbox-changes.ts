@@ -16,6 +16,7 @@ import type { Parameters, Statements } from "./database.ts";
 import { writeEffects } from "./outbox.ts";
 import { integer } from "./row.ts";
 import { sandboxById } from "./sandbox-rows.ts";
+import { insertSegments } from "./sealed-segments.ts";
 
 const transitional: readonly SandboxState[] = ["creating", "pausing", "resuming", "killing"];
 
@@ -148,20 +149,23 @@ function follow(statements: Statements, sandboxId: SandboxId, change: SandboxCha
     case "commit-pause":
       endExecution(statements, sandboxId, nowMs);
       return insertManifest(statements, sandboxId, change.manifest);
+    case "claim-pause":
+      return insertSegments(statements, sandboxId, change.sealed);
     case "claim-resume":
+      insertSegments(statements, sandboxId, change.sealed);
       return insertExecution(statements, change.identity);
     case "fail":
       statements.run("DELETE FROM idempotency_keys WHERE sandbox_id = :sandboxId", { sandboxId });
       return endExecution(statements, sandboxId, nowMs);
     case "finish-kill":
       statements.run("DELETE FROM manifests WHERE sandbox_id = :sandboxId", { sandboxId });
+      statements.run("DELETE FROM sealed_segments WHERE sandbox_id = :sandboxId", { sandboxId });
       return endExecution(statements, sandboxId, nowMs);
     case "abandon-resume":
     case "lose":
       return endExecution(statements, sandboxId, nowMs);
     case "take-over":
       return nextAttempt(statements, sandboxId);
-    case "claim-pause":
     case "abort-pause":
     case "claim-kill":
     case "set-end":

@@ -3,6 +3,7 @@
 
 import type {
   BeginOutcome,
+  ChainLinks,
   ChangeOutcome,
   ChangeRequest,
   Clock,
@@ -14,6 +15,7 @@ import type {
   SandboxId,
   SandboxRecord,
   SandboxStore,
+  SealedSegment,
   SideEffect,
   StoredChain,
   StoredManifest,
@@ -35,6 +37,7 @@ import {
   workerLoad,
 } from "./sandbox-queries.ts";
 import { sandboxById } from "./sandbox-rows.ts";
+import { identityObjectsOf, linksOf, segmentsOf } from "./sealed-segments.ts";
 
 /** {@link SandboxStore} over SQLite. Reads are answered at once; writes share transactions (see {@link Database}). */
 export class SqliteSandboxStore implements SandboxStore {
@@ -110,6 +113,21 @@ export class SqliteSandboxStore implements SandboxStore {
       certificates: certificates.map((row) => text(row, "token")),
       manifests: manifests.map((row) => text(row, "countersigned")),
     };
+  }
+
+  async links(
+    sandboxId: SandboxId,
+    range: { readonly after: bigint; readonly through: bigint },
+  ): Promise<ChainLinks> {
+    return linksOf(this.#database, sandboxId, range);
+  }
+
+  async segments(sandboxId: SandboxId, limit: number): Promise<readonly SealedSegment[]> {
+    return segmentsOf(this.#database, sandboxId, limit);
+  }
+
+  async identityObjects(sandboxId: SandboxId): Promise<readonly Digest[]> {
+    return identityObjectsOf(this.#database, sandboxId);
   }
 
   enqueue(effects: readonly SideEffect[]): Promise<readonly PendingSideEffect[]> {

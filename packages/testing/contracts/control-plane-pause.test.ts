@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { KeyRing, verifyChain } from "@space/capability";
-import { type ErrorCode, isSpaceError, type SandboxId, SpaceError } from "@space/model";
+import { type ErrorCode, isSpaceError, parseDigest, type SandboxId, SpaceError } from "@space/model";
 import { ControlRig } from "../src/control-rig.ts";
 import type { FakeWorker } from "../src/fake-worker.ts";
 import { faultLanded } from "../src/fault-landed.ts";
@@ -236,7 +236,8 @@ describe("a pause that fails", () => {
     const other = await rig.create();
     const worker = workers[0];
     const { identity } = (await rig.record(other.sandboxId)).execution;
-    const stolen = await worker.snapshot(identity, null);
+    const chain = parseDigest("c".repeat(64));
+    const stolen = await worker.snapshot(identity, { previousManifest: null, chain });
     const { snapshot } = worker;
     worker.snapshot = async () => stolen;
     await assert.rejects(rig.service.pause(rig.caller, sandboxId, true), code("snapshot/refused"));

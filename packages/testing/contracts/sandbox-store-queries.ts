@@ -40,7 +40,7 @@ export function sandboxStoreQueryContract(name: string, open: () => Promise<Open
       const paused = await s.paused();
       await s.begun();
       const identity = s.identity(paused, 2n as SandboxRecord["generation"]);
-      assert.deepEqual(await s.change(paused, { kind: "claim-resume", identity, claim }), {
+      assert.deepEqual(await s.change(paused, { kind: "claim-resume", identity, claim, sealed: [] }), {
         kind: "limit",
         limit: 2,
       });
@@ -97,7 +97,7 @@ export function sandboxStoreQueryContract(name: string, open: () => Promise<Open
       const s = await subject(context);
       const running = await s.running();
       const paused = await s.paused();
-      const pausing = await s.won(await s.running(), { kind: "claim-pause", claim });
+      const pausing = await s.won(await s.running(), { kind: "claim-pause", claim, sealed: [] });
       const resuming = await s.resuming(await s.paused());
       const recoverable = await s.won(await s.publish(await s.resuming(await s.paused())), {
         kind: "lose",
@@ -170,7 +170,7 @@ export function sandboxStoreQueryContract(name: string, open: () => Promise<Open
       assert.deepEqual(execution.identity, { ...route, activation: { id: activation.id, attempt: 2 } });
       assert.deepEqual((await s.store.sandboxes.read(begun.sandboxId))?.execution, execution);
       const running = await s.running();
-      const pausing = await s.won(running, { kind: "claim-pause", claim });
+      const pausing = await s.won(running, { kind: "claim-pause", claim, sealed: [] });
       const taken = await s.won(pausing, { kind: "take-over", claim: other });
       assert.deepEqual(taken.execution, running.execution);
     });

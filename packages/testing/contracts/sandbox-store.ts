@@ -118,7 +118,7 @@ class Subject {
   }
 
   async pause(record: SandboxRecord, frozenOn: WorkerId | null = null): Promise<SandboxRecord> {
-    const pausing = await this.won(record, { kind: "claim-pause", claim });
+    const pausing = await this.won(record, { kind: "claim-pause", claim, sealed: [] });
     const countersigned = `manifest ${record.sandboxId} ${record.generation}`;
     return this.won(pausing, {
       kind: "commit-pause",
@@ -136,7 +136,7 @@ class Subject {
 
   resuming(record: SandboxRecord): Promise<SandboxRecord> {
     const identity = this.identity(record, nextGeneration(record.generation));
-    return this.won(record, { kind: "claim-resume", identity, claim });
+    return this.won(record, { kind: "claim-resume", identity, claim, sealed: [] });
   }
 
   async change(
@@ -227,7 +227,7 @@ export function sandboxStoreContract(name: string, open: () => Promise<OpenedSto
     test("a manifest whose previous is not the head is not committed", async (context) => {
       const s = await subject(context);
       const resumed = await s.publish(await s.resuming(await s.paused()));
-      const pausing = await s.won(resumed, { kind: "claim-pause", claim });
+      const pausing = await s.won(resumed, { kind: "claim-pause", claim, sealed: [] });
       const manifest = {
         countersigned: "m",
         digest: digestOf("m"),
@@ -242,7 +242,7 @@ export function sandboxStoreContract(name: string, open: () => Promise<OpenedSto
       const s = await subject(context);
       const running = await s.running();
       await s.won(running, { kind: "set-end", endAtMs: 99_000 });
-      await s.stale(running, { kind: "claim-pause", claim });
+      await s.stale(running, { kind: "claim-pause", claim, sealed: [] });
       const effect: SideEffect = {
         kind: "retire",
         identity: running.execution.identity,
@@ -256,7 +256,7 @@ export function sandboxStoreContract(name: string, open: () => Promise<OpenedSto
       const s = await subject(context);
       const running = await s.running();
       const outcomes = await Promise.all([
-        s.change(running, { kind: "claim-pause", claim }),
+        s.change(running, { kind: "claim-pause", claim, sealed: [] }),
         s.change(running, { kind: "claim-kill", claim }),
         s.change(running, { kind: "set-end", endAtMs: 1 }),
       ]);
@@ -270,7 +270,7 @@ export function sandboxStoreContract(name: string, open: () => Promise<OpenedSto
       const s = await subject(context, 100);
       const creating = await s.begun();
       const running = await s.running();
-      const pausing = await s.won(await s.running(), { kind: "claim-pause", claim });
+      const pausing = await s.won(await s.running(), { kind: "claim-pause", claim, sealed: [] });
       const paused = await s.paused();
       const resuming = await s.resuming(await s.paused());
       const lost = await s.won(await s.running(), { kind: "lose", reason: "gone" });
@@ -306,7 +306,7 @@ export function sandboxStoreContract(name: string, open: () => Promise<OpenedSto
       const s = await subject(context);
       const bare = await s.won(await s.running(), { kind: "lose", reason: "gone" });
       const next = s.identity(bare, nextGeneration(bare.generation));
-      await s.stale(bare, { kind: "claim-resume", identity: next, claim });
+      await s.stale(bare, { kind: "claim-resume", identity: next, claim, sealed: [] });
       const resumed = await s.publish(await s.resuming(await s.paused()));
       const lost = await s.won(resumed, { kind: "lose", reason: "gone" });
       assert.equal((await s.resuming(lost)).generation, 3n);
@@ -365,10 +365,10 @@ export function sampleChanges(s: Subject, record: SandboxRecord): readonly Sandb
   return [
     { kind: "publish", certificate, startedAtMs: 1, endAtMs: 2 },
     { kind: "fail", reason: "no" },
-    { kind: "claim-pause", claim },
+    { kind: "claim-pause", claim, sealed: [] },
     { kind: "abort-pause" },
     { kind: "commit-pause", manifest, frozenOn: null, endAtMs: 1 },
-    { kind: "claim-resume", identity: next, claim },
+    { kind: "claim-resume", identity: next, claim, sealed: [] },
     { kind: "abandon-resume", reason: "no" },
     { kind: "lose", reason: "no" },
     { kind: "claim-kill", claim },

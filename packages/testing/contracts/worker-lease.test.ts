@@ -42,7 +42,7 @@ describe("R-16: a worker serves only under a lease", () => {
     assert.deepEqual([answer.status, verdictOf(answer)], [421, "refresh-route"]);
     assert.equal(rig.audit.of("admission/refreshed").at(-1)?.reason, "no-lease");
     await assert.rejects(rig.worker.control.activate(rig.request(rig.identity())), fenced);
-    await assert.rejects(rig.worker.control.snapshot(identity, null), fenced);
+    await assert.rejects(rig.snapshot(identity), fenced);
     await assert.rejects(rig.worker.control.abortPause(identity), fenced);
     assert.equal(rig.audit.of("lease/ended").length, 1);
     await rig.worker.control.retire(rig.authority.retirement(identity), null);
@@ -283,7 +283,7 @@ describe("R-16: who else holds the deadline", () => {
       rig.lease();
       await settle();
     };
-    await assert.rejects(rig.worker.control.snapshot(identity, null), fenced);
+    await assert.rejects(rig.snapshot(identity), fenced);
     rig.daemon.substrate.beforeStep = () => undefined;
     await rig.worker.control.abortPause(identity);
     assert.equal(verdictOf(await rig.ask(identity)), "match");

@@ -10,7 +10,7 @@ import {
   signManifest,
   verifyManifest,
 } from "@space/capability";
-import { type ActivateRequest, type ExecutionIdentity, SpaceError } from "@space/model";
+import { type ActivateRequest, type ExecutionIdentity, isSpaceError, SpaceError } from "@space/model";
 import type { FakeProcess } from "../src/fake-machine.ts";
 import { faultLanded } from "../src/fault-landed.ts";
 import { WorkerRig } from "../src/worker-rig.ts";
@@ -29,6 +29,10 @@ async function working(
   return { rig, identity, process };
 }
 
+/** Of what is not the newest snapshot of this sandbox, or not shown to be. */
+const refusedSnapshot = (error: unknown): boolean =>
+  isSpaceError(error, "snapshot/refused") || isSpaceError(error, "snapshot/chain-refused");
+
 type From = NonNullable<ActivateRequest["from"]>;
 
 const resume = (rig: WorkerRig, identity: ExecutionIdentity): ExecutionIdentity =>
@@ -37,7 +41,7 @@ const resume = (rig: WorkerRig, identity: ExecutionIdentity): ExecutionIdentity 
 describe("snapshot", () => {
   test("flushes, freezes, and signs with the execution's own key what is durable", async () => {
     const { rig, identity, process } = await working();
-    const { manifest, signed } = await rig.worker.control.snapshot(identity, null);
+    const { manifest, signed } = await rig.snapshot(identity);
     assert.deepEqual(rig.bridge.calls.slice(-1), ["quiesce"]);
     assert.deepEqual(rig.daemon.substrate.calls.slice(-2), ["freeze", "snapshot"]);
     assert.equal(process.state, "frozen");
@@ -49,42 +53,42 @@ describe("snapshot", () => {
     assert.equal(manifest.memory, "frozen-on-worker");
     for (const { digest } of manifest.filesystem) assert.ok(rig.objects.objects.has(digest));
     assert.ok(rig.objects.objects.has(manifestDigest(signed)));
-    assert.ok(rig.objects.objects.has(manifest.certificate));
+    assert.ok(rig.objects.objects.has(manifest.chain));
   });
 
   test("is safe to repeat: the same manifest, made once; following another one it is refused", async () => {
     const { rig, identity } = await working();
-    const [first, again] = await Promise.all([
-      rig.worker.control.snapshot(identity, null),
-      rig.worker.control.snapshot(identity, null),
-    ]);
+    const [first, again] = await Promise.all([rig.snapshot(identity), rig.snapshot(identity)]);
     assert.deepEqual(again, first);
     assert.equal(rig.daemon.substrate.calls.filter((step) => step === "snapshot").length, 1);
-    await assert.rejects(
-      rig.worker.control.snapshot(identity, manifestDigest(first.signed)),
-      code("snapshot/refused"),
-    );
+    const { previousManifest, chain } = first.manifest;
+    for (const follows of [
+      { previousManifest: manifestDigest(first.signed), chain },
+      { previousManifest, chain: manifestDigest("another chain") },
+    ])
+      await assert.rejects(rig.worker.control.snapshot(identity, follows), code("snapshot/refused"));
   });
 
   test("one that failed goes on where it stopped; the guest stays frozen meanwhile", async () => {
     const { rig, identity, process } = await working();
+    await rig.chains.seal(identity.sandboxId);
     rig.objects.beforePut = () => {
       throw new SpaceError("store/failed", { step: "put" });
     };
-    await assert.rejects(rig.worker.control.snapshot(identity, null), code("store/failed"));
+    await assert.rejects(rig.snapshot(identity), code("store/failed"));
     assert.equal(process.state, "frozen");
     rig.objects.beforePut = () => undefined;
-    await rig.worker.control.snapshot(identity, null);
+    await rig.snapshot(identity);
     assert.equal(rig.bridge.calls.filter((call) => call === "quiesce").length, 1);
   });
 
   test("only of the identity that is installed and runs", async () => {
     const { rig, identity } = await working();
     const other = rig.identity();
-    await assert.rejects(rig.worker.control.snapshot(other, null), code("record/absent"));
-    await assert.rejects(rig.worker.control.snapshot(resume(rig, identity), null), code("record/stale"));
+    await assert.rejects(rig.snapshot(other), code("record/absent"));
+    await assert.rejects(rig.snapshot(resume(rig, identity)), code("record/stale"));
     await rig.worker.control.retire(rig.authority.retirement(identity), null);
-    await assert.rejects(rig.worker.control.snapshot(identity, null), code("record/stale"));
+    await assert.rejects(rig.snapshot(identity), code("record/stale"));
   });
 
   test("an execution that ends meanwhile is reported, and not said to be paused", async () => {
@@ -92,7 +96,7 @@ describe("snapshot", () => {
     rig.daemon.substrate.beforeStep = (step, id) => {
       if (step === "freeze" && id !== undefined) rig.machine.end(id, "out of memory");
     };
-    await assert.rejects(rig.worker.control.snapshot(identity, null), code("substrate/failed"));
+    await assert.rejects(rig.snapshot(identity), code("substrate/failed"));
     assert.deepEqual(
       rig.audit.of("execution/exited").map(({ reason }) => reason),
       ["out of memory"],
@@ -104,7 +108,7 @@ describe("snapshot", () => {
 describe("abort", () => {
   test("incident 31: after an abort the guest really runs and is admitted to, under the same identity", async () => {
     const { rig, identity, process } = await working();
-    await rig.worker.control.snapshot(identity, null);
+    await rig.snapshot(identity);
     assert.equal((await rig.ask(identity)).status, 421);
     faultLanded("it was frozen when its pause was given up", Number(process.state === "frozen"));
     await rig.worker.control.abortPause(identity);
@@ -113,13 +117,13 @@ describe("abort", () => {
     const { epoch } = rig.disk.records.get(identity.sandboxId) ?? assert.fail("installed");
     await rig.worker.control.abortPause(identity);
     assert.equal(rig.disk.records.get(identity.sandboxId)?.epoch, epoch, "repeated, it changes nothing");
-    await rig.worker.control.snapshot(identity, null);
+    await rig.snapshot(identity);
     assert.equal(process.state, "frozen", "and can be paused again");
   });
 
   test("one that fails admits nobody, and may be repeated", async () => {
     const { rig, identity, process } = await working();
-    await rig.worker.control.snapshot(identity, null);
+    await rig.snapshot(identity);
     rig.daemon.substrate.beforeStep = (step) => {
       if (step === "thaw") throw new SpaceError("substrate/failed", { step });
     };
@@ -197,7 +201,7 @@ describe("resume on the same worker", () => {
     assert.equal(rig.machine.processes.size, 0);
     const again = rig.identity();
     await rig.run(again);
-    await rig.worker.control.snapshot(again, null);
+    await rig.snapshot(again);
     await rig.worker.control.retire(rig.authority.retirement(again), "e".repeat(64) as From["digest"]);
     assert.equal(rig.machine.processes.size, 0);
     assert.deepEqual(rig.worker.inventory(), { installed: [], frozen: [] });
@@ -260,7 +264,7 @@ describe("resume on another worker", () => {
     }
     await assert.rejects(
       activate(other, other.identity(), from),
-      code("snapshot/refused"),
+      code("snapshot/chain-refused"),
       "another sandbox",
     );
     assert.equal(other.machine.processes.size, 0);
@@ -268,17 +272,17 @@ describe("resume on another worker", () => {
 
   test("R-5, incident 33: a manifest that the signed head of the chain does not name is refused", async () => {
     const { rig, other, identity, from } = await moved();
-    const { sandboxId } = identity;
+    const { certificate } = from.manifest;
     let refused = 0;
     for (const head of [
-      rig.authority.head(sandboxId, manifestDigest("a newer one")),
-      rig.authority.head(sandboxId, null),
-      rig.authority.head(other.identity().sandboxId, from.digest),
-      rig.authority.head(sandboxId, from.digest, newSigningKey()),
+      rig.headOf(from.manifest, manifestDigest("a newer one")),
+      rig.headOf(from.manifest, null),
+      rig.authority.head({ sandboxId: other.identity().sandboxId, certificate, manifest: from.digest }),
+      rig.headOf(from.manifest, from.digest, newSigningKey()),
       from.head.slice(1),
       "",
     ]) {
-      await assert.rejects(activate(other, identity, { ...from, head }), code("snapshot/refused"), head);
+      await assert.rejects(activate(other, identity, { ...from, head }), refusedSnapshot, head);
       refused += 1;
     }
     faultLanded("a head of each other kind was given with it", refused - 5);
@@ -296,7 +300,7 @@ describe("resume on another worker", () => {
     );
     const replaced = other.audit.of("keys/replaced").filter(({ version }) => version === 2);
     faultLanded("the key that signed its certificate is not trusted any more", replaced.length);
-    const head = rig.authority.head(identity.sandboxId, from.digest, next);
+    const head = rig.headOf(from.manifest, from.digest, next);
     await activate(other, identity, { ...from, head });
     assert.equal(other.machine.processes.size, 1);
   });
@@ -318,10 +322,10 @@ describe("resume on another worker", () => {
     await assert.rejects(activate(other, identity, forged), code("snapshot/refused"));
     await other.objects.put(manifestDigest("nonsense"), Buffer.from("nonsense"));
     const digest = manifestDigest("nonsense");
-    const nonsense = { ...from, digest, head: rig.authority.head(identity.sandboxId, digest) };
+    const nonsense = { ...from, digest, head: rig.headOf(from.manifest, digest) };
     await assert.rejects(activate(other, identity, nonsense), code("snapshot/refused"));
     const nowhere = manifestDigest("nowhere");
-    const unknown = { ...from, digest: nowhere, head: rig.authority.head(identity.sandboxId, nowhere) };
+    const unknown = { ...from, digest: nowhere, head: rig.headOf(from.manifest, nowhere) };
     await assert.rejects(activate(other, identity, unknown), code("snapshot/missing"));
   });
 });

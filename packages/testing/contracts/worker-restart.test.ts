@@ -83,7 +83,7 @@ describe("a daemon that starts again", () => {
       1,
       "the bridge knew it all the time",
     );
-    const { manifest } = await rig.worker.control.snapshot(identity, null);
+    const { manifest } = await rig.snapshot(identity);
     assert.deepEqual(manifest.identity, identity, "its key has survived");
   });
 
@@ -141,10 +141,10 @@ describe("a daemon that starts again", () => {
 
   test("a pause goes on: not admitting, frozen, and aborted or retired by whoever asks next", async () => {
     const { rig, identity } = await running();
-    const { signed } = await rig.worker.control.snapshot(identity, null);
+    const { signed } = await rig.snapshot(identity);
     await rig.reboot();
     assert.equal((await rig.ask(identity)).status, 421);
-    assert.equal((await rig.worker.control.snapshot(identity, null)).signed, signed);
+    assert.equal((await rig.snapshot(identity)).signed, signed);
     const [process] = rig.machine.processes.values();
     assert.equal(process?.state, "frozen");
     await rig.worker.control.abortPause(identity);
@@ -191,7 +191,7 @@ function alter(
 /** The commands of a sandbox's life, each of which must survive a crash at any of its writes. */
 const life: readonly [string, (rig: WorkerRig, identity: ExecutionIdentity) => Promise<unknown>][] = [
   ["activate and install", (rig, identity) => rig.run(identity)],
-  ["pause", (rig, identity) => rig.worker.control.snapshot(identity, null)],
+  ["pause", (rig, identity) => rig.snapshot(identity)],
   ["abort", (rig, identity) => rig.worker.control.abortPause(identity)],
   ["pause again, keeping memory", (rig, identity) => rig.pause(identity, true)],
   [
@@ -294,7 +294,7 @@ describe("the link to the control plane", () => {
       },
     ]);
     const control = workerControlClient(plane.link, rig.clock, rig.workerId);
-    const { manifest } = await control.snapshot(identity, null);
+    const { manifest } = await control.snapshot(identity, await rig.chains.seal(identity.sandboxId));
     assert.deepEqual(manifest.identity, identity);
     await control.abortPause(identity);
     assert.deepEqual(await control.inventory(), { installed: [identity], frozen: [] });

@@ -60,7 +60,7 @@ describe("R-21: the end of the epoch ends every stream, both ways, at once", () 
     rig.daemon.substrate.beforeStep = (step) => {
       if (step === "snapshot") throw new Error("disk");
     };
-    await assert.rejects(rig.worker.control.snapshot(identity, null));
+    await assert.rejects(rig.snapshot(identity));
     await assertCut(rig, open, "epoch-ended");
     const during = await rig.ask(identity);
     assert.equal(during.status, 421);
@@ -197,7 +197,7 @@ describe("a pause and the operations that are under way", () => {
     rig.bridge.onRequestEnd = () => undefined;
     const write = openOperation(rig.gateway(), rig.head(identity, { method: "POST", path: "/files" }), true);
     await settle();
-    const paused = rig.worker.control.snapshot(identity, null);
+    const paused = rig.snapshot(identity);
     await settle();
     assert.equal((await rig.ask(identity)).status, 421);
     assert.ok(!rig.bridge.calls.includes("quiesce"));
@@ -214,7 +214,7 @@ describe("a pause and the operations that are under way", () => {
     rig.bridge.onRequestEnd = () => undefined;
     const stuck = openOperation(rig.gateway(), rig.head(identity), true);
     await settle();
-    const paused = rig.worker.control.snapshot(identity, null);
+    const paused = rig.snapshot(identity);
     await rig.clock.advance(1999);
     assert.equal(stuck.reset(), undefined);
     await rig.clock.advance(1);
@@ -227,7 +227,7 @@ describe("a pause and the operations that are under way", () => {
     rig.bridge.onRequestEnd = () => undefined;
     const given = openOperation(rig.gateway(), rig.head(identity), true);
     await settle();
-    const paused = rig.worker.control.snapshot(identity, null);
+    const paused = rig.snapshot(identity);
     given.stream.reset("cancelled");
     await paused;
     assert.equal(rig.bridge.operations[0]?.reset, "cancelled");

@@ -2,7 +2,7 @@
 // Copyright 2026 The SPACE authors
 
 import { type ControlLimits, type ControlPlane, openControlPlane } from "@space/control-plane";
-import { type RootKey, Secret, SpaceError, type WorkerId } from "@space/model";
+import { type ObjectStore, type RootKey, Secret, SpaceError, type WorkerId } from "@space/model";
 import { memoryControlStore, type StoreTiming } from "../src/memory-control-store.ts";
 import type { MemoryControlTables } from "../src/memory-control-tables.ts";
 import type { MemoryKeyVault } from "../src/memory-keys.ts";
@@ -15,6 +15,7 @@ import { silentAudit, type WorldPorts } from "./world-ports.ts";
 export interface ControlNodeOptions {
   readonly host: string;
   readonly tables: MemoryControlTables;
+  readonly objects: ObjectStore;
   readonly rootKey: RootKey;
   readonly privateKeys: MemoryKeyVault;
   readonly limits: Partial<ControlLimits>;
@@ -154,7 +155,7 @@ export class ControlNode {
 
   #open(owner: Incarnation): Promise<ControlPlane> {
     const { loop, random, clockErrors } = this.#ports;
-    const { rootKey, privateKeys, limits, tables } = this.#options;
+    const { rootKey, privateKeys, limits, tables, objects } = this.#options;
     const clock = new SimClock(loop, owner, clockErrors(this.host));
     const timing = this.#timing(owner);
     const { sandboxes, installation, signingKeys, receivers, enrolments } = memoryControlStore(
@@ -167,6 +168,7 @@ export class ControlNode {
       { issuer: "simulation", tokenSecret, limits, replica: this.host },
       {
         sandboxes,
+        objects,
         installation,
         signingKeys,
         receiverStore: receivers,

@@ -136,7 +136,11 @@ export class World {
     const base = options.hunting ? controlLimits : unhuntedLimits;
     const limits = { ...base, claimMs: random.pick([20_000, 200_000]) };
     this.controls = ["cp1", "cp2"].map(
-      (host) => new ControlNode({ host, tables: this.tables, rootKey, privateKeys, limits }, this.ports),
+      (host) =>
+        new ControlNode(
+          { host, tables: this.tables, objects: this.objects, rootKey, privateKeys, limits },
+          this.ports,
+        ),
     );
     oracle.lifecycle.onHandOver = () => faults.landed("replica-hand-over");
     this.workers = this.#makeWorkers(root, random);

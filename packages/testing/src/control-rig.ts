@@ -28,6 +28,7 @@ import {
 import { type ControlStore, openControlStore } from "@space/store-sqlite";
 import { type FakeObjects, FakeWorker } from "./fake-worker.ts";
 import { MemoryKeyVault, MemoryRootKey } from "./memory-keys.ts";
+import { MemoryObjectStore } from "./memory-object-store.ts";
 import { RecordingAudit } from "./recording-audit.ts";
 import { SeededRandom } from "./seeded-random.ts";
 import { settle, VirtualClock } from "./virtual-clock.ts";
@@ -41,6 +42,8 @@ export class ControlRig {
   readonly rootKey: MemoryRootKey = new MemoryRootKey(this.root);
   readonly privateKeys: MemoryKeyVault = new MemoryKeyVault();
   readonly objects: FakeObjects = new Map();
+  /** where the sealed chains are. */
+  readonly identityObjects = new MemoryObjectStore();
   readonly #directory = mkdtempSync(join(tmpdir(), "control-rig-"));
   readonly #limits: Partial<ControlLimits>;
   readonly #attached = new Map<FakeWorker, AttachedWorker>();
@@ -122,6 +125,7 @@ export class ControlRig {
       },
       {
         sandboxes: store.sandboxes,
+        objects: this.identityObjects,
         installation: store.installation,
         signingKeys: seen(store.signingKeys),
         enrolments: store.enrolments,

@@ -32,6 +32,7 @@ import {
   type RecordReceiver,
   type SandboxId,
   type SnapshotAnswer,
+  type SnapshotLinks,
   SpaceError,
   type StoreSuccession,
   sameRoute,
@@ -259,7 +260,7 @@ export class FakeWorker implements WorkerControl, RecordReceiver, ReceiverFeed {
     });
   }
 
-  snapshot(identity: ExecutionIdentity, previousManifest: Digest | null): Promise<SnapshotAnswer> {
+  snapshot(identity: ExecutionIdentity, { previousManifest, chain }: SnapshotLinks): Promise<SnapshotAnswer> {
     const { sandboxId } = identity;
     return this.#command("snapshot", sandboxId, () => {
       const process = this.#process(sandboxId);
@@ -269,10 +270,11 @@ export class FakeWorker implements WorkerControl, RecordReceiver, ReceiverFeed {
       const chunk = digestOf(process.files);
       this.#objects.set(chunk, process.files);
       const manifest = {
-        version: 1,
+        version: 2,
         identity: record.identity,
         certificate: certificateDigest(record.certificate),
         previousManifest,
+        chain,
         substrate: "namespace",
         memory: this.canFreeze ? "frozen-on-worker" : "none",
         filesystem: [{ digest: chunk, sizeBytes: process.files.length + 1 }],

@@ -7,7 +7,7 @@ import type { TestContext } from "node:test";
 import type { ControlLimits } from "@space/control-plane";
 import type { RouteEntry, SandboxId, Secret } from "@space/model";
 import { ControlRig } from "./control-rig.ts";
-import { MemoryObjectStore } from "./memory-object-store.ts";
+import type { MemoryObjectStore } from "./memory-object-store.ts";
 import { settle } from "./virtual-clock.ts";
 import { verdictOf, WorkerRig } from "./worker-rig.ts";
 
@@ -31,7 +31,7 @@ export class Fleet {
 
   static async open(context: TestContext, limits: Partial<ControlLimits> = {}): Promise<Fleet> {
     const { rig } = await ControlRig.open(context, { workers: 0, limits });
-    const fleet = new Fleet(rig, new MemoryObjectStore());
+    const fleet = new Fleet(rig, rig.identityObjects);
     for (const side of [fleet.a, fleet.b]) {
       await fleet.boot(side);
       await fleet.dial(side);

@@ -4,6 +4,8 @@
 import {
   type ApiKeyRecord,
   type BeginOutcome,
+  type ChainLinks,
+  type ChainToken,
   type ChangeOutcome,
   type ChangeRequest,
   type Digest,
@@ -14,6 +16,7 @@ import {
   type ReceiverRecord,
   type SandboxId,
   type SandboxRecord,
+  type SealedSegment,
   type SideEffect,
   SpaceError,
   type StoredChain,
@@ -176,7 +179,29 @@ export class MemoryControlTables {
     const manifests = [...(row?.manifests.values() ?? [])]
       .map(({ countersigned }) => countersigned)
       .toReversed();
-    return { certificates: [...(row?.certificates ?? [])], manifests };
+    return { certificates: (row?.certificates ?? []).map(({ token }) => token), manifests };
+  }
+
+  links(sandboxId: SandboxId, { after, through }: { after: bigint; through: bigint }): ChainLinks {
+    const row = this.#rows.get(sandboxId);
+    const certificates: ChainToken[] = [];
+    for (const link of row?.certificates ?? []) {
+      if (link.generation <= after) break; // the newest come first
+      if (link.generation <= through) certificates.unshift(link);
+    }
+    const manifests: ChainToken[] = [];
+    for (const { countersigned, generation } of row?.manifests.values() ?? [])
+      if (generation >= after && generation < through) manifests.push({ generation, token: countersigned });
+    return { certificates, manifests };
+  }
+
+  segments(sandboxId: SandboxId, limit: number): readonly SealedSegment[] {
+    return this.#rows.get(sandboxId)?.segments.slice(0, limit) ?? [];
+  }
+
+  identityObjects(sandboxId: SandboxId): readonly Digest[] {
+    const row = this.#rows.get(sandboxId);
+    return [...(row?.segments.map(({ digest }) => digest) ?? []), ...(row?.manifests.keys() ?? [])];
   }
 
   enqueue(effects: readonly SideEffect[]): readonly PendingSideEffect[] {

@@ -2,6 +2,7 @@
 // Copyright 2026 The SPACE authors
 
 import {
+  type ChainToken,
   type ChangeOutcome,
   type ChangeRequest,
   type Claim,
@@ -10,10 +11,12 @@ import {
   type ExecutionRecord,
   firstGeneration,
   freezeIdentity,
+  type Generation,
   type NewSandbox,
   type SandboxChange,
   type SandboxRecord,
   type SandboxState,
+  type SealedSegment,
   type SideEffect,
 } from "@space/model";
 
@@ -23,8 +26,10 @@ export interface SandboxRow {
   changedAtMs: number;
   /** Public key of each generation whose certificate was published. */
   readonly publicKeys: Map<bigint, string>;
-  readonly certificates: string[];
-  readonly manifests: Map<Digest, { readonly countersigned: string; readonly generation: bigint }>;
+  /** The newest first, like the segments. */
+  readonly certificates: ChainToken[];
+  readonly manifests: Map<Digest, { readonly countersigned: string; readonly generation: Generation }>;
+  segments: readonly SealedSegment[];
 }
 
 export const liveStates: ReadonlySet<SandboxState> = new Set(["creating", "running", "pausing", "resuming"]);
@@ -68,6 +73,7 @@ export function newRow(sandbox: NewSandbox): SandboxRow {
     publicKeys: new Map(),
     certificates: [],
     manifests: new Map(),
+    segments: [],
   };
 }
 
@@ -87,13 +93,18 @@ export function changeRow(row: SandboxRow, change: SandboxChange, nowMs: number)
   row.changedAtMs = nowMs;
   if (change.kind === "publish") {
     row.publicKeys.set(record.generation, change.certificate.publicKey);
-    row.certificates.unshift(change.certificate.token);
+    row.certificates.unshift({ generation: record.generation, token: change.certificate.token });
   }
   if (change.kind === "commit-pause") {
     const { digest, countersigned } = change.manifest;
     row.manifests.set(digest, { countersigned, generation: record.generation });
   }
-  if (change.kind === "finish-kill") row.manifests.clear();
+  if (change.kind === "claim-pause" || change.kind === "claim-resume")
+    row.segments = [...change.sealed.toReversed(), ...row.segments];
+  if (change.kind === "finish-kill") {
+    row.manifests.clear();
+    row.segments = [];
+  }
 }
 
 function changesOf(record: SandboxRecord, change: SandboxChange): Partial<SandboxRecord> {

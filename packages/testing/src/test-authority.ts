@@ -4,6 +4,7 @@
 import type { KeyObject } from "node:crypto";
 import {
   CapabilityIssuer,
+  type ChainHead,
   certificateDigest,
   newSigningKey,
   publicKeyText,
@@ -25,7 +26,6 @@ import {
   type LeaseRequest,
   parseTenantId,
   type Random,
-  type SandboxId,
   type WorkerId,
 } from "@space/model";
 
@@ -86,9 +86,8 @@ export class TestAuthority {
   }
 
   /** the head of a chain that ends with these. */
-  head(sandboxId: SandboxId, manifest: Digest | null, key: SigningKey = this.key): string {
-    const certificate = certificateDigest("newest");
-    return signChainHead(key, { sandboxId, certificate, manifest, issuedAtSeconds: this.#nowSeconds() });
+  head(ends: Omit<ChainHead, "issuedAtSeconds">, key: SigningKey = this.key): string {
+    return signChainHead(key, { ...ends, issuedAtSeconds: this.#nowSeconds() });
   }
 
   retirement(identity: ExecutionIdentity, key: SigningKey = this.key): string {

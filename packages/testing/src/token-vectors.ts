@@ -233,10 +233,11 @@ function otherStatements(): readonly TokenVector[] {
   const certificate = seal("certificate", signer, certificatePayload);
   const digest = certificateDigest(certificate);
   const manifestPayload = {
-    version: 1,
+    version: 2,
     sbx: identityJson({ generation: "1" }),
     certificate: digest,
     previousManifest: null,
+    chain: "1".repeat(64),
     substrate: "namespace",
     memory: "none",
     filesystem: [{ digest: "0".repeat(64), sizeBytes: 1024 }],

@@ -3,9 +3,10 @@
 
 import { hash } from "node:crypto";
 import { type Duplex, duplexPair } from "node:stream";
-import { manifestDigest } from "@space/capability";
+import { manifestDigest, type SigningKey } from "@space/capability";
 import {
   type ActivateRequest,
+  type Digest,
   defaultLeaseSeconds,
   type ExecutionIdentity,
   freezeIdentity,
@@ -14,9 +15,11 @@ import {
   newSandboxId,
   newTenantId,
   newWorkerId,
+  parseDigest,
   parseGeneration,
   type SandboxId,
   type SnapshotAnswer,
+  type SnapshotManifest,
   SpaceError,
   type WorkerId,
 } from "@space/model";
@@ -30,7 +33,11 @@ import { MemoryDisk, MemoryWorkerStore } from "./memory-worker-store.ts";
 import { RecordingAudit } from "./recording-audit.ts";
 import { SeededRandom } from "./seeded-random.ts";
 import { TestAuthority } from "./test-authority.ts";
+import { TestChains } from "./test-chains.ts";
 import { settle, VirtualClock } from "./virtual-clock.ts";
+
+/** Of a sandbox that has never run here. */
+const nothingBefore = { previousManifest: null, chain: parseDigest("0".repeat(64)) };
 
 /** What a gateway got for one operation. */
 export interface GatewayAnswer {
@@ -82,6 +89,7 @@ export class WorkerRig {
   grantsLeases = true;
   leasedBy: TestAuthority;
   leaseSeconds = defaultLeaseSeconds;
+  readonly chains: TestChains;
   readonly #tenantId;
   #daemon: Daemon | undefined;
   #bridgeReachable = { yes: true };
@@ -94,6 +102,7 @@ export class WorkerRig {
     this.workerId = newWorkerId(this.random);
     this.#tenantId = newTenantId(this.random);
     this.objects = objects;
+    this.chains = new TestChains(this.authority, objects);
   }
 
   get daemon(): Daemon {
@@ -197,13 +206,23 @@ export class WorkerRig {
   /** Activates and installs, as the control plane does. Returns the certificate. */
   async run(identity: ExecutionIdentity, more: Partial<ActivateRequest> = {}): Promise<string> {
     const { publicKey } = await this.worker.control.activate(this.request(identity, more));
+    const previous = this.chains.head(identity.sandboxId);
     const certificate = this.authority.certificate({
       identity,
       publicKey,
       restoredFrom: more.from?.digest ?? null,
+      ...(previous === undefined ? {} : { previous }),
     });
     await this.worker.control.install(certificate);
+    this.chains.certified(identity.sandboxId, certificate);
     return certificate;
+  }
+
+  /** As the control plane asks for it, following what came before. */
+  async snapshot(identity: ExecutionIdentity): Promise<SnapshotAnswer> {
+    const { sandboxId } = identity;
+    const hasRun = this.chains.head(sandboxId) !== undefined;
+    return this.worker.control.snapshot(identity, hasRun ? await this.chains.seal(sandboxId) : nothingBefore);
   }
 
   /** Pauses, as the control plane does, keeping the memory here or not. Returns where to resume from. */
@@ -211,7 +230,7 @@ export class WorkerRig {
     identity: ExecutionIdentity,
     keepMemory: boolean,
   ): Promise<NonNullable<ActivateRequest["from"]>> {
-    const from = this.sourceOf(await this.worker.control.snapshot(identity, null));
+    const from = this.sourceOf(await this.snapshot(identity));
     await this.worker.control.retire(this.authority.retirement(identity), keepMemory ? from.digest : null);
     return { ...from, memory: keepMemory ? "frozen-on-worker" : "none" };
   }
@@ -219,12 +238,17 @@ export class WorkerRig {
   /** Where to resume from, as the control plane says it. */
   sourceOf({ manifest, signed }: SnapshotAnswer): NonNullable<ActivateRequest["from"]> {
     const digest = manifestDigest(signed);
-    return {
-      manifest,
-      digest,
-      memory: "none",
-      head: this.authority.head(manifest.identity.sandboxId, digest),
-    };
+    this.chains.committed(manifest.identity.sandboxId, signed);
+    return { manifest, digest, memory: "none", head: this.headOf(manifest, digest), since: null };
+  }
+
+  /** the signed head of a chain that ends with this snapshot, and with its execution. */
+  headOf(
+    { identity, certificate }: Pick<SnapshotManifest, "identity" | "certificate">,
+    manifest: Digest | null,
+    key?: SigningKey,
+  ): string {
+    return this.authority.head({ sandboxId: identity.sandboxId, certificate, manifest }, key);
   }
 
   /** A gateway's connection. */

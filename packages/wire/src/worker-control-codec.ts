@@ -10,6 +10,7 @@ import {
   type ExecutionLimits,
   identityToJson,
   type MemoryKept,
+  manifestVersion,
   members,
   parseDigest,
   parseIdentity,
@@ -62,19 +63,21 @@ export function parseManifestJson(value: unknown): SnapshotManifest {
     "identity",
     "certificate",
     "previousManifest",
+    "chain",
     "substrate",
     "memory",
     "filesystem",
     "createdAtSeconds",
   ]);
-  if (manifest["version"] !== 1) throw bad("version", "is not known");
+  if (manifest["version"] !== manifestVersion) throw bad("version", "is not known");
   const identity = parseIdentity(manifest["identity"]);
   if (manifest["substrate"] !== identity.placement.substrate) throw bad("substrate", "is not the identity's");
   return {
-    version: 1,
+    version: manifestVersion,
     identity,
     certificate: parseDigest(manifest["certificate"]),
     previousManifest: parseNullableDigest(manifest["previousManifest"]),
+    chain: parseDigest(manifest["chain"]),
     substrate: identity.placement.substrate,
     memory: parseMemoryKept(manifest["memory"]),
     filesystem: parseChunks(manifest["filesystem"]),
@@ -126,7 +129,7 @@ export function parseActivateRequest(value: unknown): ActivateRequest {
     variables: parseVariables(whole["variables"]),
   };
   if (whole["from"] === undefined) return request;
-  const from = members(whole["from"], "from", ["manifest", "digest", "memory", "head"]);
+  const from = members(whole["from"], "from", ["manifest", "digest", "memory", "head", "since"]);
   return {
     ...request,
     from: {
@@ -134,6 +137,7 @@ export function parseActivateRequest(value: unknown): ActivateRequest {
       digest: parseDigest(from["digest"]),
       memory: parseMemoryKept(from["memory"]),
       head: parseText(from["head"], "head"),
+      since: parseNullableDigest(from["since"]),
     },
   };
 }

@@ -38,15 +38,17 @@ const identity: ExecutionIdentity = freezeIdentity({
 });
 const digest = parseDigest("d".repeat(64));
 const manifest: SnapshotManifest = {
-  version: 1,
+  version: 2,
   identity,
   certificate: digest,
   previousManifest: null,
+  chain: digest,
   substrate: "namespace",
   memory: "frozen-on-worker",
   filesystem: [{ digest, sizeBytes: 12 }],
   createdAtSeconds: 1_700_000_000,
 };
+const follows = { previousManifest: null, chain: digest };
 const inventory = { installed: [identity], frozen: [{ sandboxId: identity.sandboxId, manifest: digest }] };
 const request: ActivateRequest = {
   identity,
@@ -54,7 +56,7 @@ const request: ActivateRequest = {
   template: "base",
   limits: { memoryBytes: 2 ** 29, cpus: 0.5, processes: 512, diskBytes: 2 ** 33 },
   variables: { A: "1" },
-  from: { manifest, digest, memory: "none", head: "head" },
+  from: { manifest, digest, memory: "none", head: "head", since: digest },
 };
 
 /** A clock whose delays end when the test says so. */
@@ -123,10 +125,10 @@ test("each command arrives with its parameters, and its answer comes back", asyn
     inventory: async () => inventory,
   });
   assert.deepEqual(await control.activate(request), { publicKey: "key", memory: true });
-  assert.deepEqual(await control.snapshot(identity, null), { manifest, signed: "a.b.c" });
+  assert.deepEqual(await control.snapshot(identity, follows), { manifest, signed: "a.b.c" });
   await control.abortPause(identity);
   assert.deepEqual(await control.inventory(), inventory);
-  assert.deepEqual(seen, [request, [identity, null], [identity]]);
+  assert.deepEqual(seen, [request, [identity, follows], [identity]]);
 });
 
 test("the worker's own error passes through with its details", async () => {

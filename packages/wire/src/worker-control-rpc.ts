@@ -6,6 +6,7 @@ import {
   identityToJson,
   isSpaceError,
   members,
+  parseDigest,
   parseIdentity,
   SpaceError,
   type WorkerControl,
@@ -50,10 +51,10 @@ export function workerControlClient(link: FrameLink, clock: Clock, workerId: Wor
   return {
     activate: async (request) =>
       parseActivateAnswer(await call("worker/activate", activateRequestToJson(request))),
-    snapshot: async (identity, previousManifest) =>
-      parseSnapshotAnswer(
-        await call("worker/snapshot", { identity: identityToJson(identity), previousManifest }),
-      ),
+    snapshot: async (identity, { previousManifest, chain }) => {
+      const params = { identity: identityToJson(identity), previousManifest, chain };
+      return parseSnapshotAnswer(await call("worker/snapshot", params));
+    },
     abortPause: async (identity) => {
       await call("worker/abort-pause", { identity: identityToJson(identity) });
     },
@@ -68,8 +69,12 @@ export function workerControlHandlers(control: WorkerControl): ReadonlyMap<Worke
     [
       "worker/snapshot",
       async (params) => {
-        const { identity, previousManifest } = members(params, "params", ["identity", "previousManifest"]);
-        const answer = await control.snapshot(parseIdentity(identity), parseNullableDigest(previousManifest));
+        const names = ["identity", "previousManifest", "chain"];
+        const { identity, previousManifest, chain } = members(params, "params", names);
+        const answer = await control.snapshot(parseIdentity(identity), {
+          previousManifest: parseNullableDigest(previousManifest),
+          chain: parseDigest(chain),
+        });
         return { ...answer, manifest: manifestToJson(answer.manifest) };
       },
     ],

@@ -30,6 +30,8 @@ export interface WorkerLimits {
   readonly refusedBodyBytes: number;
   /** capabilities whose form and signature are remembered. */
   readonly rememberedCapabilities: number;
+  /** sealed chains whose verified end is remembered. */
+  readonly rememberedChains: number;
 }
 
 export const defaultWorkerLimits: WorkerLimits = Object.freeze({
@@ -47,4 +49,5 @@ export const defaultWorkerLimits: WorkerLimits = Object.freeze({
   streamsPerGateway: 20_000,
   refusedBodyBytes: 64 * 1024,
   rememberedCapabilities: 10_000,
+  rememberedChains: 4096,
 });

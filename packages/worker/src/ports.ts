@@ -48,7 +48,7 @@ export interface WorkerPorts {
   /** Owned by the caller: the worker does not close it. */
   readonly records: WorkerStore;
   readonly substrate: Substrate;
-  /** Signed manifests and certificates of snapshots, by their digests. */
+  /** Signed manifests of snapshots and the objects of their sealed chains, by their digests. */
   readonly objects: ObjectStore;
   /** File systems of snapshots. */
   readonly archives: ArchiveStore;

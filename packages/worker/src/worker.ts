@@ -3,7 +3,7 @@
 
 import type { KeyObject } from "node:crypto";
 import type { Duplex } from "node:stream";
-import { recordSetDigest, TrustedKeys } from "@space/capability";
+import { recordSetDigest, SealedChains, TrustedKeys } from "@space/capability";
 import {
   type ExecutionExit,
   isSpaceError,
@@ -124,6 +124,7 @@ function gatherParts(options: WorkerOptions, ports: WorkerPorts): WorkerParts {
     counters,
     executions,
     keys,
+    sealed: new SealedChains({ root: options.rootPublicKey, remembered: limits.rememberedChains }),
     lease: new LeaseKeeper({
       ...ports,
       workerId: options.workerId,

@@ -5,6 +5,7 @@ import type { Generation } from "../generation.ts";
 import type { ExecutionIdentity } from "../identity.ts";
 import type { Digest, SandboxId, TenantId, WorkerId } from "../ids.ts";
 import type { SandboxState } from "../lifecycle.ts";
+import type { SealedSegment } from "../sealed-segment.ts";
 import type { MemoryKept } from "../snapshot.ts";
 import type { ListSandboxes } from "./sandbox-service.ts";
 import type { ExecutionLimits } from "./substrate.ts";
@@ -123,8 +124,8 @@ export type SandboxChange =
     }
   /** creating → failed. Releases the idempotency key: a key names a success. */
   | { readonly kind: "fail"; readonly reason: string }
-  /** running → pausing */
-  | { readonly kind: "claim-pause"; readonly claim: Claim }
+  /** running → pausing. `sealed` is remembered before an object of it can be anywhere, so that a kill finds them all. */
+  | { readonly kind: "claim-pause"; readonly claim: Claim; readonly sealed: readonly SealedSegment[] }
   /** pausing → running, same execution. */
   | { readonly kind: "abort-pause" }
   /** pausing → paused. Wins only if the manifest's `previous` is the stored head. The execution has ended. */
@@ -135,7 +136,12 @@ export type SandboxChange =
       readonly endAtMs: number;
     }
   /** paused, lost (with a snapshot) → resuming, with the next generation's identity (R-1). */
-  | { readonly kind: "claim-resume"; readonly identity: ExecutionIdentity; readonly claim: Claim }
+  | {
+      readonly kind: "claim-resume";
+      readonly identity: ExecutionIdentity;
+      readonly claim: Claim;
+      readonly sealed: readonly SealedSegment[];
+    }
   /** resuming → what it was resumed from: paused, intact, or lost. That generation has ended. */
   | { readonly kind: "abandon-resume"; readonly reason: string }
   /** running, pausing → lost */
@@ -211,6 +217,18 @@ export interface StoredChain {
   readonly manifests: readonly string[];
 }
 
+/** R-5: links of a chain with their generations, the oldest first. */
+export interface ChainLinks {
+  readonly certificates: readonly ChainToken[];
+  /** As the control plane countersigned them. */
+  readonly manifests: readonly ChainToken[];
+}
+
+export interface ChainToken {
+  readonly generation: Generation;
+  readonly token: string;
+}
+
 /**
  * The durable truth about sandboxes and executions; the control plane is its only writer. Every change is one
  * conditional write, durable before the promise resolves, whose outcome says whether it won; side effects are written
@@ -241,6 +259,15 @@ export interface SandboxStore {
   manifest(sandboxId: SandboxId, digest: Digest): Promise<StoredManifest | undefined>;
   /** R-5: everything that was signed about the sandbox. */
   chain(sandboxId: SandboxId): Promise<StoredChain>;
+  /** R-5: certificates of generations after `after` and not after `through`, manifests of `after` and later but before `through`. */
+  links(
+    sandboxId: SandboxId,
+    range: { readonly after: bigint; readonly through: bigint },
+  ): Promise<ChainLinks>;
+  /** R-5: the objects of its sealed chain, the newest first. */
+  segments(sandboxId: SandboxId, limit: number): Promise<readonly SealedSegment[]>;
+  /** What the object store may hold about the sandbox's identity: its sealed chain's objects and its manifests. Nothing after `finish-kill`. */
+  identityObjects(sandboxId: SandboxId): Promise<readonly Digest[]>;
 
   /** Adds side effects without a change of state (a late start that must be torn down). */
   enqueue(effects: readonly SideEffect[]): Promise<readonly PendingSideEffect[]>;

@@ -23,6 +23,11 @@ export interface ActivateRequest {
     readonly memory: MemoryKept;
     /** the signed head of the sandbox's chain. It names the manifest, so that no older one passes for the newest. */
     readonly head: string;
+    /**
+     * R-5: the object that the chain ends with now, where executions were certified after this snapshot (and died without
+     * one); null where the snapshot's own chain ends with the newest certificate.
+     */
+    readonly since: Digest | null;
   };
 }
 
@@ -31,6 +36,13 @@ export interface ActivateAnswer {
   readonly publicKey: string;
   /** Whether the processes of the snapshot go on. False after a cold start. */
   readonly memory: boolean;
+}
+
+/** what a snapshot comes after. */
+export interface SnapshotLinks {
+  readonly previousManifest: Digest | null;
+  /** The object that its sealed chain ends with; the worker finds it in the object store. */
+  readonly chain: Digest;
 }
 
 export interface SnapshotAnswer {
@@ -46,8 +58,11 @@ export interface SnapshotAnswer {
 export interface WorkerControl {
   /** Starts the execution. It serves nobody before its certificate is installed. */
   activate(request: ActivateRequest): Promise<ActivateAnswer>;
-  /** Ends the epoch, stops admitting, flushes, freezes and snapshots. The guest stays frozen until the next command. */
-  snapshot(identity: ExecutionIdentity, previousManifest: Digest | null): Promise<SnapshotAnswer>;
+  /**
+   * Verifies the chain that is to be sealed in the snapshot (R-5), ends the epoch, stops admitting, flushes, freezes and
+   * snapshots. The guest stays frozen until the next command.
+   */
+  snapshot(identity: ExecutionIdentity, follows: SnapshotLinks): Promise<SnapshotAnswer>;
   /** A pause that lost: the frozen guest runs and admits again under the same identity, in a new epoch. */
   abortPause(identity: ExecutionIdentity): Promise<void>;
   /** What it serves and keeps frozen now: asked for where the digest of its record set is not the one expected. */

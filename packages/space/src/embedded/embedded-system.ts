@@ -28,6 +28,7 @@ import {
   type WorkerId,
 } from "@space/model";
 import { loadOrCreateEdge, loadOrCreateMesh } from "@space/mtls";
+import { DirectoryObjectStore } from "@space/object-store";
 import { type ControlStore, openControlStore } from "@space/store-sqlite";
 import { answerAdmin } from "../admin/admin-service.ts";
 import { serveAdmin } from "../admin/admin-socket.ts";
@@ -251,13 +252,14 @@ async function startControlPlane(
   const store = openControlStore(directory.control, systemClock);
   undo.push(() => audit.close().then(() => store.close()));
   const { rootKey, privateKeys, tokenSecret } = keys;
+  const objects = await DirectoryObjectStore.open(directory.objects);
   const control = await openControlPlane(
     {
       issuer,
       tokenSecret,
       limits: { ...options.limits, ...(options.execution && { execution: options.execution }) },
     },
-    { ...store, rootKey, privateKeys, clock: systemClock, random: systemRandom, audit },
+    { ...store, objects, rootKey, privateKeys, clock: systemClock, random: systemRandom, audit },
   );
   undo.push(() => control.close());
   audit.signWith(control.auditCheckpoint);

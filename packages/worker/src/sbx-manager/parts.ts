@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-import type { TrustedKeys } from "@space/capability";
+import type { SealedChains, TrustedKeys } from "@space/capability";
 import {
   type ActivationId,
   type ActivationRecord,
@@ -34,6 +34,8 @@ export interface WorkerParts extends WorkerPorts {
   readonly limits: WorkerLimits;
   readonly counters: WorkerCounters;
   readonly keys: TrustedKeys;
+  /** the chains that are sealed in snapshots, verified to the pinned root. */
+  readonly sealed: SealedChains;
   readonly lease: LeaseKeeper;
   readonly executions: Executions;
   readonly streams: OpenStreams;

@@ -4,35 +4,37 @@
 import { importPublicKey, importSigningKey, signManifest, verifyManifest } from "@space/capability";
 import {
   type ActivationRecord,
-  type Digest,
   type ExecutionIdentity,
   identityToJson,
+  manifestVersion,
   type RuntimeRecord,
   type SnapshotAnswer,
+  type SnapshotLinks,
   type SnapshotManifest,
   SpaceError,
 } from "@space/model";
 import { endEpoch, loseExecution, type WorkerParts } from "./parts.ts";
-import { storeSource } from "./snapshot-source.ts";
+import { removeManifest, storeManifest, verifySealing } from "./snapshot-source.ts";
 
 /**
- * Stops admitting, lets short operations end, ends the epoch, flushes, freezes, and makes the snapshot durable. The
+ * Verifies the chain that the snapshot is to seal, then stops admitting, lets short operations end, ends the epoch, flushes, freezes, and makes the snapshot durable. The
  * guest stays frozen, whatever fails after that, until an abort or a retirement. Repeating it goes on where it stopped.
  */
 export async function snapshot(
   parts: WorkerParts,
   identity: ExecutionIdentity,
-  previousManifest: Digest | null,
+  follows: SnapshotLinks,
 ): Promise<SnapshotAnswer> {
   const record = parts.executions.installed(identity);
   const { id } = identity.activation;
-  const { phase } = parts.executions.live(id);
+  const { phase, manifest: made } = parts.executions.live(id);
+  if (made === null) await verifySealing(parts, record, follows); // before anything is disturbed
   if (phase === "running" || phase === "pausing") await stopAndFreeze(parts, record);
   const frozen = parts.executions.live(id);
-  if (frozen.manifest !== null) return storedAnswer(frozen, frozen.manifest, previousManifest);
-  const manifest = await buildManifest(parts, record, frozen, previousManifest);
+  if (frozen.manifest !== null) return storedAnswer(frozen, frozen.manifest, follows);
+  const manifest = await buildManifest(parts, record, frozen, follows);
   const signed = signManifest(importSigningKey(frozen.privateKey.reveal()), manifest);
-  await storeSource(parts, signed, record.certificate);
+  await storeManifest(parts, signed);
   parts.executions.change(id, { phase: "snapshotted", manifest: signed });
   return { manifest, signed };
 }
@@ -56,13 +58,14 @@ async function buildManifest(
   parts: WorkerParts,
   record: RuntimeRecord,
   { startedAs }: ActivationRecord,
-  previousManifest: Digest | null,
+  { previousManifest, chain }: SnapshotLinks,
 ): Promise<SnapshotManifest> {
   return {
-    version: 1,
+    version: manifestVersion,
     identity: record.identity,
     certificate: record.certificateDigest,
     previousManifest,
+    chain,
     substrate: parts.substrateName,
     memory: parts.substrate.abilities.freeze ? "frozen-on-worker" : "none",
     filesystem: await parts.archives.write(parts.substrate.snapshot(startedAs)),
@@ -73,10 +76,11 @@ async function buildManifest(
 function storedAnswer(
   { publicKey }: ActivationRecord,
   signed: string,
-  previousManifest: Digest | null,
+  { previousManifest, chain }: SnapshotLinks,
 ): SnapshotAnswer {
   const manifest = verifyManifest(signed, importPublicKey(publicKey));
-  if (manifest.previousManifest === previousManifest) return { manifest, signed };
+  const isSame = manifest.previousManifest === previousManifest && manifest.chain === chain;
+  if (isSame) return { manifest, signed };
   throw new SpaceError("snapshot/refused", { problem: "the snapshot follows another manifest" });
 }
 
@@ -89,6 +93,7 @@ export async function abortPause(parts: WorkerParts, identity: ExecutionIdentity
   await parts.bridge.adopt(activation);
   endEpoch(parts, record); // what the pause cut is not revived
   parts.executions.change(identity.activation.id, { phase: "running", manifest: null });
+  if (activation.manifest !== null) await removeManifest(parts, activation.manifest);
   parts.audit.record("execution/pause-aborted", { identity: identityToJson(identity) });
 }
 

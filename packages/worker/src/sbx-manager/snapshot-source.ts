@@ -2,41 +2,42 @@
 // Copyright 2026 The SPACE authors
 
 import {
-  certificateDigest,
-  importPublicKey,
+  type ChainHead,
   manifestDigest,
-  readVouchedCertificate,
+  readVouchedManifest,
+  type SealedEnd,
   verifyChainHead,
-  verifyManifest,
+  verifySealedManifest,
 } from "@space/capability";
 import {
   type ActivateRequest,
-  compareIdentity,
   type Digest,
   identityToJson,
   isSpaceError,
-  parseDigest,
+  type RuntimeRecord,
+  type SealedChainProblem,
+  type SnapshotLinks,
   type SnapshotManifest,
   SpaceError,
 } from "@space/model";
 import type { WorkerParts } from "./parts.ts";
 
+type Source = NonNullable<ActivateRequest["from"]>;
+
 /**
  * Verifies the snapshot that an activation is to begin from, before anything is started: the signed head of the
- * sandbox's chain names this very manifest; it is signed by the execution that the certificate in it belongs to; and
- * every chunk is there. The certificate is vouched for by its digest in what the head names, so the key that signed it
- * may have been removed since (R-10). The chunks' bytes are verified as they are read. Throws `snapshot/refused`,
- * `snapshot/missing` or `store/failed`.
+ * sandbox's chain names this very manifest; the chain that is sealed in it is whole and signed, from generation 1 on, by
+ * keys that the pinned root vouched for, and the manifest follows it; and every chunk is there. A key that signed an
+ * older link may have been removed since (R-10): all of them hang on the head by digests. The chunks' bytes are verified
+ * as they are read. Throws `snapshot/chain-refused`, `snapshot/refused`, `snapshot/missing` or `store/failed`.
  */
 export async function verifySource(
   parts: WorkerParts,
   request: ActivateRequest,
-  from: NonNullable<ActivateRequest["from"]>,
+  from: Source,
 ): Promise<SnapshotManifest> {
-  checkHead(parts, request, from);
-  const signed = await readToken(parts, from.digest);
-  if (manifestDigest(signed) !== from.digest) throw refused("digest");
-  const manifest = await verifySigned(parts, signed);
+  const head = readHead(parts, request, from);
+  const manifest = await verifyManifestIn(parts, head, from);
   if (manifestText(manifest) !== manifestText(from.manifest)) throw refused("manifest is another");
   const { sandboxId, generation } = request.identity;
   if (manifest.identity.sandboxId !== sandboxId) throw refused("other sandbox");
@@ -47,16 +48,14 @@ export async function verifySource(
   return manifest;
 }
 
-/** R-5: the control plane's signed word that this is the newest snapshot of this sandbox (incident 33). */
-function checkHead(
-  { keys }: WorkerParts,
-  { identity }: ActivateRequest,
-  { head, digest }: NonNullable<ActivateRequest["from"]>,
-): void {
+/** R-5: the control plane's signed word on where this sandbox's chain ends (incident 33). */
+function readHead({ keys }: WorkerParts, { identity }: ActivateRequest, { head, digest }: Source): ChainHead {
   try {
-    const { sandboxId, manifest } = verifyChainHead(head, keys.ring);
-    if (sandboxId !== identity.sandboxId) throw refused("other sandbox");
-    if (manifest !== digest) throw refused("not the newest");
+    const read = verifyChainHead(head, keys.ring);
+    const { sandboxId, manifest } = read;
+    if (sandboxId !== identity.sandboxId) throw chainRefused("other sandbox", "head");
+    if (manifest !== digest) throw chainRefused("not the newest", "head");
+    return read;
   } catch (cause) {
     const isRefused = isSpaceError(cause, "chain/refused") || isSpaceError(cause, "certificate/refused");
     if (!isRefused) throw cause;
@@ -64,64 +63,90 @@ function checkHead(
   }
 }
 
-/** The bytes are those that the head names. So is then the certificate, by its digest in them. */
-async function verifySigned(parts: WorkerParts, signed: string): Promise<SnapshotManifest> {
-  const digest = claimedCertificate(signed);
-  const certificate = await readToken(parts, digest);
+/** R-5: the manifest that the head names, as what follows the chain that is sealed with it. */
+async function verifyManifestIn(
+  parts: WorkerParts,
+  head: ChainHead,
+  { digest, since }: Source,
+): Promise<SnapshotManifest> {
+  const signed = Buffer.from(await parts.objects.get(digest)).toString("utf8");
+  const { chain } = readVouchedManifest(signed, digest);
+  const end = await openSealed(parts, chain);
+  if (end.sandboxId !== head.sandboxId) throw chainRefused("other sandbox", "chain");
+  const manifest = verifySealedManifest(signed, end);
+  await checkNewest(parts, head, end, since);
+  return manifest;
+}
+
+/** R-5: executions that died without a snapshot stay visible: the chain goes on behind this one, to the newest certificate. */
+async function checkNewest(
+  parts: WorkerParts,
+  head: ChainHead,
+  end: SealedEnd,
+  since: Digest | null,
+): Promise<void> {
+  if (end.certificate.digest === head.certificate) return;
+  if (since === null) throw chainRefused("not the newest", "certificate");
+  const now = await openSealed(parts, since);
+  const isThere = now.certificate.digest === head.certificate && now.manifest === head.manifest;
+  if (!isThere) throw chainRefused("not the newest", "certificate");
+}
+
+/**
+ * R-5: verifies the chain that is about to be sealed in a snapshot of this record: it ends with the very certificate that
+ * is installed here, and with the manifest that the snapshot is to follow. So no execution signs over a chain with which
+ * its snapshot could not be restored. Throws `snapshot/chain-refused` or `store/failed`.
+ */
+export async function verifySealing(
+  parts: WorkerParts,
+  record: RuntimeRecord,
+  { chain, previousManifest }: SnapshotLinks,
+): Promise<void> {
+  const { sandboxId, certificate, manifest } = await openSealed(parts, chain);
+  if (sandboxId !== record.identity.sandboxId) throw chainRefused("other sandbox", "chain");
+  if (certificate.digest !== record.certificateDigest) throw chainRefused("not the newest", "certificate");
+  if (manifest !== previousManifest) throw chainRefused("not the newest", "manifest");
+}
+
+function openSealed({ sealed, objects }: WorkerParts, digest: Digest): Promise<SealedEnd> {
+  return sealed.open(digest, (name) => objects.get(name));
+}
+
+/** What a later restore on any worker needs besides the chain and the chunks. */
+export async function storeManifest(parts: WorkerParts, signed: string): Promise<void> {
+  await parts.objects.put(manifestDigest(signed), Buffer.from(signed));
+}
+
+/** Of a pause that was aborted: nothing will ever name it. */
+export async function removeManifest(parts: WorkerParts, signed: string): Promise<void> {
   try {
-    const { publicKey, identity } = readVouchedCertificate(certificate, digest);
-    const manifest = verifyManifest(signed, importPublicKey(publicKey));
-    if (manifest.certificate !== digest) throw refused("certificate is another");
-    if (compareIdentity(manifest.identity, identity) !== "identical") throw refused("identity is another");
-    return manifest;
-  } catch (cause) {
-    if (isSpaceError(cause, "certificate/refused") || isSpaceError(cause, "input/invalid"))
-      throw new SpaceError("snapshot/refused", { problem: "certificate" }, { cause });
-    throw cause;
+    await parts.objects.remove(manifestDigest(signed));
+  } catch (error) {
+    if (!isSpaceError(error, "store/failed")) throw error;
+    // It stays, without a use and without harm: the sandbox runs on.
   }
-}
-
-function claimedCertificate(signed: string): Digest {
-  try {
-    const payload: unknown = JSON.parse(
-      Buffer.from(signed.split(".")[1] ?? "", "base64url").toString("utf8"),
-    );
-    if (typeof payload === "object" && payload !== null && "certificate" in payload)
-      return parseDigest(payload.certificate);
-  } catch {
-    // refused below, like a payload without the member
-  }
-  throw refused("form");
-}
-
-/** A token by the digest of its bytes. */
-async function readToken(parts: WorkerParts, digest: Digest): Promise<string> {
-  return Buffer.from(await parts.objects.get(digest)).toString("utf8");
-}
-
-/** What a later restore on any worker needs besides the chunks. Returns the manifest's digest. */
-export async function storeSource(parts: WorkerParts, signed: string, certificate: string): Promise<Digest> {
-  const digest = manifestDigest(signed);
-  await parts.objects.put(certificateDigest(certificate), Buffer.from(certificate));
-  await parts.objects.put(digest, Buffer.from(signed));
-  return digest;
 }
 
 /** Members in one order, so that equal manifests have equal text. */
 function manifestText(manifest: SnapshotManifest): string {
-  const { version, identity, certificate, previousManifest, substrate, memory, createdAtSeconds } = manifest;
+  const { version, identity, certificate, previousManifest, chain, substrate, memory } = manifest;
   return JSON.stringify([
     version,
     identityToJson(identity),
     certificate,
     previousManifest,
+    chain,
     substrate,
     memory,
-    createdAtSeconds,
+    manifest.createdAtSeconds,
     manifest.filesystem.map(({ digest, sizeBytes }) => [digest, sizeBytes]),
   ]);
 }
 
 function refused(problem: string): SpaceError {
   return new SpaceError("snapshot/refused", { problem });
+}
+
+function chainRefused(problem: SealedChainProblem, link: string): SpaceError {
+  return new SpaceError("snapshot/chain-refused", { problem, link });
 }
