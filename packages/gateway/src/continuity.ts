@@ -12,6 +12,7 @@ import {
 import type { OperationRequest } from "./attempt.ts";
 import { type ConnectCodec, EnvelopeTracker, keepaliveMessage, streamCodec } from "./connect-envelopes.ts";
 import { RequestBody, type RequestBodyPorts } from "./request-body.ts";
+import type { RouteQuestion } from "./route-cache.ts";
 import { agentQuestion } from "./sandbox-request.ts";
 
 /** The caller's own header: names one start, so that it can be asked whether it ran. */
@@ -98,6 +99,19 @@ export class Continuity {
     return this.#cutAtMs !== undefined && this.#resumedAtMs === undefined;
   }
 
+  /**
+   * Whether a bridge may keep an answer under its name for somebody who comes back. Of input it keeps none that anybody
+   * could wait for.
+   */
+  get isKnown(): boolean {
+    return this.isCut && this.#presented && this.#how.kind === "answer";
+  }
+
+  /** what a continuation needs, as an operation of its own. */
+  get question(): RouteQuestion {
+    return agentQuestion(this.#original.question, this.#how.path);
+  }
+
   /** Whether the message that ends the stream has passed: only the connection's end is missing. */
   get complete(): boolean {
     return this.#envelopes.ended;
@@ -179,6 +193,11 @@ export class Continuity {
     }
   }
 
+  /** What takes the answer up where it stands, and begins nothing: for whoever means to give it up. */
+  takenUp(): Presentation {
+    return this.#attach();
+  }
+
   /** The keep-alive that is due while it waits, if any. */
   keepalive(nowMs: number, everyMs: number): Buffer | undefined {
     if (!this.between || this.#codec === undefined || nowMs - this.#lastSentMs < everyMs) return undefined;
@@ -206,7 +225,7 @@ export class Continuity {
 
   #continued(bodyOffset: number | undefined): OperationRequest {
     const { path } = this.#how;
-    const { headers, question } = this.#original;
+    const { headers } = this.#original;
     const position = positionHeaders({
       key: this.#key,
       answerOffset: this.#envelopes.passedBytes,
@@ -216,8 +235,7 @@ export class Continuity {
       ...this.#original,
       path,
       headers: [...withoutLength(headers), ...position],
-      // the continuation is an operation of its own, with the scope of its own.
-      question: agentQuestion(question, path),
+      question: this.question,
     };
   }
 

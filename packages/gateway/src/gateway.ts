@@ -86,6 +86,7 @@ export function createGateway(options: GatewayOptions, ports: GatewayPorts): Gat
     audit,
     counts,
     live,
+    farewells: new Set(),
     limits,
   };
   const ingress = new Ingress(core, { destinations: new Destinations(), limits, api });
@@ -125,6 +126,7 @@ export function createGateway(options: GatewayOptions, ports: GatewayPorts): Gat
     close() {
       cancelSweep();
       for (const operation of [...live]) operation.close();
+      for (const farewell of [...core.farewells]) farewell.close();
       links.close();
     },
   };

@@ -37,6 +37,8 @@ export interface GatewayLimits {
    * be asked. As long as R-16 lets a worker hold its streams without it: a lease's term, and 60 s.
    */
   readonly unaskedMs: number;
+  /** callers that left while their stream was cut, of whom its bridge is still to be told. */
+  readonly farewells: number;
   /** how often a held stream's caller is shown that it lives. */
   readonly heldKeepaliveMs: number;
   /** After the answer, how long the rest of an unwanted body is read and thrown away before the connection is cut. */
@@ -66,6 +68,7 @@ export const defaultGatewayLimits: GatewayLimits = Object.freeze({
   heldStreamMs: 300_000,
   heldInputMs: 30_000,
   unaskedMs: 120_000,
+  farewells: 5000,
   heldKeepaliveMs: 20_000,
   lingerMs: 5000,
   idleMs: 640_000,

@@ -28,5 +28,7 @@ export interface OperationCore {
   readonly counts: MutableCounts;
   /** Every operation under way. */
   readonly live: Set<LiveOperation>;
+  /** callers that left while their stream was cut, of which its bridge does not know yet. */
+  readonly farewells: Set<{ close(): void }>;
   readonly limits: GatewayLimits;
 }

@@ -7,6 +7,7 @@ import { Attempt, type AttemptListener, isSocket, type OperationRequest } from "
 import type { CachedEntry } from "./cached-entry.ts";
 import type { CallerSide } from "./caller-side.ts";
 import { Continuity, isChange, isCut, type Presentation } from "./continuity.ts";
+import { Farewell } from "./farewell.ts";
 import type { LiveOperation, OperationCore } from "./operation-core.ts";
 import { changesNothing, endingOf, isInput, mayRepeat } from "./operation-rules.ts";
 import type { Refusal } from "./refusal.ts";
@@ -69,11 +70,12 @@ export class Operation implements AttemptListener, BodyListener, LiveOperation {
     else this.#body.begin(this);
   }
 
-  /** The caller is gone: the worker is told so, and nothing more happens. */
+  /** The caller is gone: the worker is told so, as soon as there is one to tell (R-22), and nothing more happens. */
   abort(): void {
     if (this.#state === "over") return;
     this.#attempt?.cancel();
     this.#finish();
+    if (this.#continuity !== undefined) Farewell.say(this.#continuity, this.#core);
   }
 
   close(): void {

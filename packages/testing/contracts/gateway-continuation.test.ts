@@ -5,54 +5,11 @@
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { enveloped, FakeNamedStreams, messagesIn, positionOf } from "../src/fake-named-streams.ts";
-import { fakeIdentity, fakeSandboxId } from "../src/fake-route-source.ts";
-import type { FakeOperation } from "../src/fake-worker-link.ts";
+import { enveloped, messagesIn, positionOf } from "../src/fake-named-streams.ts";
+import { fakeIdentity } from "../src/fake-route-source.ts";
 import { faultLanded } from "../src/fault-landed.ts";
 import { GatewayRig } from "../src/gateway-rig.ts";
-import { StreamCaller } from "../src/stream-caller.ts";
-
-const start = "/process.Process/Start";
-const connect = "/process.Process/Connect";
-const watch = "/filesystem.Filesystem/WatchDir";
-
-interface Scene extends AsyncDisposable {
-  readonly rig: GatewayRig;
-  readonly streams: FakeNamedStreams;
-  readonly caller: StreamCaller;
-  readonly key: string;
-  /** The operation that carries the stream now. */
-  current(): FakeOperation;
-}
-
-/** A stream that has begun, on an execution of generation 1. */
-async function begun(path = start, options: Parameters<typeof GatewayRig.start>[0] = {}): Promise<Scene> {
-  const rig = await GatewayRig.start(options);
-  const streams = new FakeNamedStreams();
-  rig.worker.serve = (operation) => streams.serve(operation);
-  const caller = await StreamCaller.open(rig, path);
-  const current = (): FakeOperation => rig.worker.operations.at(-1) ?? assert.fail("nothing was presented");
-  const { key } = positionOf(current());
-  return { rig, streams, caller, key, current, [Symbol.asyncDispose]: () => rig[Symbol.asyncDispose]() };
-}
-
-/** From now on the sandbox runs as this generation, and its worker refuses every other one. */
-function runsAs({ rig, streams }: Scene, generation: bigint): void {
-  rig.routes.answer = undefined;
-  rig.routes.identities.set(fakeSandboxId, fakeIdentity(generation));
-  rig.worker.serve = (operation) => {
-    const presented = BigInt(operation.head.capability.split(" ").at(-1) ?? "0");
-    if (presented === generation) streams.serve(operation);
-    else operation.refreshRoute(fakeIdentity(presented));
-  };
-}
-
-/** The sandbox is paused: its streams are cut, and nobody is admitted. */
-function pause({ rig, current }: Scene): void {
-  rig.routes.answer = () => ({ kind: "not-running" });
-  rig.worker.serve = (operation) => operation.refreshRoute(fakeIdentity(1n));
-  current().stream.reset("epoch-ended");
-}
+import { begun, connect, pause, runsAs, type StreamScene, start, watch } from "../src/stream-scene.ts";
 
 describe("R-22: an eligible stream goes on", () => {
   for (const path of [start, connect, watch]) {
@@ -88,10 +45,10 @@ describe("R-22: an eligible stream goes on", () => {
 
   test("each cause of a cut that is the path's is one: the worker ends, the link breaks, the bridge's link breaks", async () => {
     for (const cut of [
-      (scene: Scene) => scene.current().stream.reset("closing"),
-      (scene: Scene) => scene.current().stream.reset("lease-ended"),
-      (scene: Scene) => scene.current().stream.reset("transport"),
-      (scene: Scene) => scene.rig.worker.links.at(-1)?.destroy(undefined),
+      (scene: StreamScene) => scene.current().stream.reset("closing"),
+      (scene: StreamScene) => scene.current().stream.reset("lease-ended"),
+      (scene: StreamScene) => scene.current().stream.reset("transport"),
+      (scene: StreamScene) => scene.rig.worker.links.at(-1)?.destroy(undefined),
     ]) {
       await using scene = await begun();
       scene.streams.send(scene.key, enveloped("one"));
@@ -273,17 +230,6 @@ describe("R-22: a stream that cannot go on ends, typed and in time", () => {
     await rig.settle();
     assert.equal(scene.caller.end, "ended");
     assert.match(messagesIn(scene.caller.bytes).at(-1)?.text ?? "", /"code":"unavailable"/);
-  });
-
-  test("a caller that leaves while it is held leaves nothing behind", async () => {
-    await using scene = await begun();
-    pause(scene);
-    await scene.rig.clock.advance(3000);
-    scene.caller.leave();
-    while (scene.rig.gateway.underWay > 0) await new Promise((resolve) => setImmediate(resolve));
-    const asked = scene.rig.routes.requests.length;
-    await scene.rig.clock.advance(10_000);
-    assert.equal(scene.rig.routes.requests.length, asked);
   });
 
   test("the end of the stream that had passed is its end, also when the connection broke before its last frame", async () => {
