@@ -5,7 +5,8 @@ import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { after, before, describe, it } from "node:test";
 import { nativeLauncherPath } from "@space/spaced-guest";
-import { asRoot, GuestHost, needsRoot, type RunOptions, type TestGuest } from "../src/guest-host.ts";
+import { asRoot, GuestHost, type RunOptions, type TestGuest } from "../src/guest-host.ts";
+import { needsRoot } from "../src/needs-root.ts";
 
 interface Program {
   readonly path: string;

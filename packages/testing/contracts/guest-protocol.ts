@@ -14,15 +14,8 @@ import {
   type ProcessExit,
 } from "@space/spaced-guest";
 import type { LauncherKind } from "@space/substrate-namespace";
-import {
-  asRoot,
-  asUser,
-  eventually,
-  GuestHost,
-  needsRoot,
-  type TestGuest,
-  WatchedProcess,
-} from "../src/guest-host.ts";
+import { asRoot, asUser, eventually, GuestHost, type TestGuest, WatchedProcess } from "../src/guest-host.ts";
+import { needsRoot } from "../src/needs-root.ts";
 import { fileCases, guestError, treeCases } from "./guest-files.ts";
 import { identityCases } from "./guest-identity.ts";
 import { poolCases } from "./guest-pools.ts";

@@ -6,8 +6,9 @@ import { after, before, describe, it } from "node:test";
 import { bootTimeNanoseconds, ControlGroups } from "@space/platform-linux";
 import { GuestError } from "@space/spaced-guest";
 import type { LauncherKind } from "@space/substrate-namespace";
-import { eventually, needsRoot } from "../src/guest-host.ts";
+import { eventually } from "../src/guest-host.ts";
 import { LaunchRig } from "../src/launch-rig.ts";
+import { needsRoot } from "../src/needs-root.ts";
 
 const limits = { memoryBytes: 2 ** 28, cpus: 1, processes: 200, diskBytes: 2 ** 28 };
 const hour = 3_600_000_000_000n;

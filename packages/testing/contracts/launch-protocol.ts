@@ -20,8 +20,9 @@ import {
   type StartRecord,
 } from "@space/spaced-guest";
 import type { LauncherKind } from "@space/substrate-namespace";
-import { eventually, needsRoot } from "../src/guest-host.ts";
+import { eventually } from "../src/guest-host.ts";
 import { LaunchRig } from "../src/launch-rig.ts";
+import { needsRoot } from "../src/needs-root.ts";
 
 /** The launch protocol (PROTOCOL.md section 2), against one of the launchers. */
 export function launchProtocolContract(kind: LauncherKind): void {

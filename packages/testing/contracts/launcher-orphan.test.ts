@@ -6,7 +6,8 @@ import { existsSync } from "node:fs";
 import { test } from "node:test";
 import { peerCredentials, processEvidence, stillRuns } from "@space/platform-linux";
 import { nativeLauncherPath } from "@space/spaced-guest";
-import { eventually, GuestHost, needsRoot } from "../src/guest-host.ts";
+import { eventually, GuestHost } from "../src/guest-host.ts";
+import { needsRoot } from "../src/needs-root.ts";
 
 for (const launcher of ["native", "portable"] as const) {
   const absent = launcher === "native" && !existsSync(nativeLauncherPath);

@@ -10,15 +10,8 @@ import { evidenceMismatch, processEvidence, stillRuns } from "@space/platform-li
 import { GuestConnection } from "@space/spaced-guest";
 import type { LauncherKind } from "@space/substrate-namespace";
 import { faultLanded } from "../src/fault-landed.ts";
-import {
-  asRoot,
-  asUser,
-  eventually,
-  GuestHost,
-  needsRoot,
-  testUids,
-  WatchedProcess,
-} from "../src/guest-host.ts";
+import { asRoot, asUser, eventually, GuestHost, testUids, WatchedProcess } from "../src/guest-host.ts";
+import { needsRoot } from "../src/needs-root.ts";
 
 async function* fromChunks(chunks: readonly Uint8Array[]): AsyncGenerator<Uint8Array> {
   for (const chunk of chunks) yield chunk;

@@ -24,8 +24,8 @@ import { after, test } from "node:test";
 import { verifyLog } from "@space/audit-log";
 import { importPublicKey } from "@space/capability";
 import { Sandbox } from "e2b";
-import { needsRoot as skip } from "../src/guest-host.ts";
 import { hostResources, leftBehind } from "../src/host-resources.ts";
+import { needsRoot as skip } from "../src/needs-root.ts";
 import {
   checkout,
   type Finished,

@@ -12,9 +12,9 @@ import { parseSandboxId, Secret } from "@space/model";
 import { Sandbox } from "e2b";
 import { startRig } from "../src/embedded-rig.ts";
 import { hostResources, leftBehind } from "../src/host-resources.ts";
+import { needsRoot as skip } from "../src/needs-root.ts";
 import { checkout, type Finished, runProgram, until } from "../src/space-process.ts";
 
-const skip = process.getuid?.() === 0 ? false : "sandboxes need root";
 const resourcesBefore = hostResources();
 after(() => {
   if (skip === false) assert.deepEqual(leftBehind(resourcesBefore, hostResources()), {});

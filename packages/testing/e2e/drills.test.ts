@@ -6,7 +6,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { drillCut, drillKeys, drillMoves, drillTerminal } from "@space/space";
-import { needsRoot as skip } from "../src/guest-host.ts";
+import { needsRoot as skip } from "../src/needs-root.ts";
 import { sharedRig } from "../src/shared-rig.ts";
 
 const rig = sharedRig({ workers: 2 });

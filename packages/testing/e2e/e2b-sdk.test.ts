@@ -5,9 +5,9 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { hostResources, leftBehind } from "../src/host-resources.ts";
+import { needsRoot as skip } from "../src/needs-root.ts";
 import { checkout, runProgram, type SpaceProcess, startSpace } from "../src/space-process.ts";
 
-const skip = process.getuid?.() === 0 ? false : "sandboxes need root";
 const client = join(import.meta.dirname, "clients/sdk-tour.ts");
 const resolver = join(checkout, "packages/space/preload/resolve-domain.cjs");
 const resourcesBefore = hostResources();

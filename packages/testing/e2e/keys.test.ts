@@ -14,11 +14,11 @@ import { FrameLink } from "@space/wire";
 import { Sandbox } from "e2b";
 import { type EmbeddedRig, startRig } from "../src/embedded-rig.ts";
 import { hostResources, leftBehind } from "../src/host-resources.ts";
+import { needsRoot as skip } from "../src/needs-root.ts";
 import { SeededRandom } from "../src/seeded-random.ts";
 import { checkout, type Finished, runProgram } from "../src/space-process.ts";
 import { openOperation, verdictOf } from "../src/worker-rig.ts";
 
-const skip = process.getuid?.() === 0 ? false : "sandboxes need root";
 const resourcesBefore = hostResources();
 const random = new SeededRandom("keys");
 const presentable = { purpose: "control" } as const;

@@ -12,8 +12,9 @@ import { peerCredentials, processStartTime } from "@space/platform-linux";
 import { nativeLauncherPath } from "@space/spaced-guest";
 import { type ConnectedGuest, createSpacedHost, type SpacedHost } from "@space/spaced-host";
 import { FrameLink, type HostOperationHead, hostControlOver } from "@space/wire";
-import { GuestHost, needsRoot, type TestGuest } from "../src/guest-host.ts";
+import { GuestHost, type TestGuest } from "../src/guest-host.ts";
 import { actingAs, enveloped, RigAnswer, type RigRequest } from "../src/host-rig.ts";
+import { needsRoot } from "../src/needs-root.ts";
 
 // The bridge in front of a real guest: real sockets, real processes, real time.
 

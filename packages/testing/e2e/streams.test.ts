@@ -7,7 +7,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type CommandHandle, Sandbox } from "e2b";
 import { faultLanded } from "../src/fault-landed.ts";
-import { needsRoot as skip } from "../src/guest-host.ts";
+import { needsRoot as skip } from "../src/needs-root.ts";
 import { sharedRig } from "../src/shared-rig.ts";
 import { until } from "../src/space-process.ts";
 

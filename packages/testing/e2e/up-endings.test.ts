@@ -22,9 +22,8 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { Sandbox } from "e2b";
 import { hostResources, leftBehind } from "../src/host-resources.ts";
+import { needsRoot as skip } from "../src/needs-root.ts";
 import { checkout, runProgram, type SpaceProcess, startSpace, until } from "../src/space-process.ts";
-
-const skip = process.getuid?.() === 0 ? false : "sandboxes need root";
 
 function clientOptions({ environment }: SpaceProcess) {
   const { E2B_API_URL: apiUrl = "", E2B_API_KEY: apiKey = "", E2B_DOMAIN: domain = "" } = environment;

@@ -7,9 +7,8 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { Sandbox } from "e2b";
 import { hostResources, leftBehind } from "../src/host-resources.ts";
+import { needsRoot as skip } from "../src/needs-root.ts";
 import { checkout, runProgram, startSpace, until } from "../src/space-process.ts";
-
-const skip = process.getuid?.() === 0 ? false : "sandboxes need root";
 
 interface Options {
   readonly apiUrl: string;

@@ -9,14 +9,8 @@ import { after, before, test } from "node:test";
 import { stillRuns } from "@space/platform-linux";
 import { nativeLauncherPath } from "@space/spaced-guest";
 import { faultLanded } from "../src/fault-landed.ts";
-import {
-  asUser,
-  eventually,
-  GuestHost,
-  needsRoot,
-  type TestGuest,
-  WatchedProcess,
-} from "../src/guest-host.ts";
+import { asUser, eventually, GuestHost, type TestGuest, WatchedProcess } from "../src/guest-host.ts";
+import { needsRoot } from "../src/needs-root.ts";
 
 const skip = needsRoot || (existsSync(nativeLauncherPath) ? false : "the native launcher is not built");
 let host: GuestHost;

@@ -8,7 +8,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { test } from "node:test";
 import { Sandbox } from "e2b";
 import { faultLanded } from "../src/fault-landed.ts";
-import { needsRoot as skip } from "../src/guest-host.ts";
+import { needsRoot as skip } from "../src/needs-root.ts";
 import { sharedRig } from "../src/shared-rig.ts";
 
 const rig = sharedRig({ workers: 2 });

@@ -10,7 +10,8 @@ import { createServer } from "node:net";
 import { after, before, describe, it } from "node:test";
 import { GuestError, nativeLauncherPath } from "@space/spaced-guest";
 import type { LauncherKind } from "@space/substrate-namespace";
-import { asRoot, asUser, GuestHost, needsRoot, type TestGuest, WatchedProcess } from "../src/guest-host.ts";
+import { asRoot, asUser, GuestHost, type TestGuest, WatchedProcess } from "../src/guest-host.ts";
+import { needsRoot } from "../src/needs-root.ts";
 
 const launchers: readonly LauncherKind[] = existsSync(nativeLauncherPath)
   ? ["native", "portable"]

@@ -10,15 +10,8 @@ import { after, before, describe, it } from "node:test";
 import { nativeLauncherPath } from "@space/spaced-guest";
 import type { LauncherKind } from "@space/substrate-namespace";
 import { faultLanded } from "../src/fault-landed.ts";
-import {
-  asRoot,
-  asUser,
-  eventually,
-  GuestHost,
-  needsRoot,
-  type TestGuest,
-  WatchedProcess,
-} from "../src/guest-host.ts";
+import { asRoot, asUser, eventually, GuestHost, type TestGuest, WatchedProcess } from "../src/guest-host.ts";
+import { needsRoot } from "../src/needs-root.ts";
 
 const launchers: readonly LauncherKind[] = existsSync(nativeLauncherPath)
   ? ["native", "portable"]

@@ -7,8 +7,8 @@ import { after, before, test } from "node:test";
 import type { Secret } from "@space/model";
 import { Sandbox } from "e2b";
 import { type EmbeddedRig, startRig } from "../src/embedded-rig.ts";
+import { needsRoot as skip } from "../src/needs-root.ts";
 
-const skip = process.getuid?.() === 0 ? false : "sandboxes need root";
 const nobody = "i00000000000000000000";
 let rig: EmbeddedRig;
 let other: Secret<string>;

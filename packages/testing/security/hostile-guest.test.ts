@@ -9,9 +9,9 @@ import { request } from "node:http";
 import { after, before, test } from "node:test";
 import { Sandbox } from "e2b";
 import { type EmbeddedRig, startRig } from "../src/embedded-rig.ts";
+import { needsRoot as skip } from "../src/needs-root.ts";
 import { until } from "../src/space-process.ts";
 
-const skip = process.getuid?.() === 0 ? false : "sandboxes need root";
 const mebibyte = 1024 * 1024;
 let rig: EmbeddedRig;
 let neighbour: Sandbox;

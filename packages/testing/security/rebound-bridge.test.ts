@@ -11,9 +11,9 @@ import { nativeLauncherPath } from "@space/spaced-guest";
 import { Sandbox } from "e2b";
 import { startRig } from "../src/embedded-rig.ts";
 import { faultLanded } from "../src/fault-landed.ts";
-import { needsRoot } from "../src/guest-host.ts";
 import { hostResources, leftBehind } from "../src/host-resources.ts";
 import { Impostor } from "../src/impostor.ts";
+import { needsRoot } from "../src/needs-root.ts";
 import { until } from "../src/space-process.ts";
 
 const skip = needsRoot || (existsSync(nativeLauncherPath) ? false : "the native launcher is not built");

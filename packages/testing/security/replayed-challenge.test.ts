@@ -11,8 +11,9 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { GuestConnection, GuestConnectionError, nativeLauncherPath } from "@space/spaced-guest";
 import { faultLanded } from "../src/fault-landed.ts";
-import { GuestHost, needsRoot } from "../src/guest-host.ts";
+import { GuestHost } from "../src/guest-host.ts";
 import { Impostor } from "../src/impostor.ts";
+import { needsRoot } from "../src/needs-root.ts";
 
 const skip = needsRoot || (existsSync(nativeLauncherPath) ? false : "the native launcher is not built");
 

@@ -198,6 +198,8 @@ await runProgram(async () => {
   wholeNumber("executions", executions, 1);
   if (shards !== undefined) wholeNumber("shards", shards, 1);
   if (values.shard !== undefined) return shard(values);
+  if (values.mutant !== undefined)
+    throw new CommandLineError("--mutants hunts each mutant; --mutant is for its processes");
   if (values.model) return runModel(values);
   return values.mutants ? runMutants(values) : run(values);
 });

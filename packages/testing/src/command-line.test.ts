@@ -24,6 +24,7 @@ test("a program names the option that it does not know, in one line", () => {
 test("a program names the option whose value it cannot use", () => {
   assert.match(refused("sim", "--executions", "many"), /--executions/);
   assert.match(refused("sim", "--shards", "0"), /--shards/);
+  assert.match(refused("sim", "--mutant", "none"), /--mutants/);
   assert.match(refused("fuzz", "capability", "--seconds", "0"), /--seconds/);
   assert.match(refused("fuzz", "nothing"), /capability/);
 });

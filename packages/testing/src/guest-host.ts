@@ -29,9 +29,6 @@ import {
 
 const random = { bytes: (length: number): Uint8Array => randomBytes(length) };
 
-/** A reason to skip, or false: these tests start real guests. */
-export const needsRoot: string | false = process.getuid?.() === 0 ? false : "starting guests needs root";
-
 export const testLimits: ExecutionLimits = {
   memoryBytes: 256 * 1024 * 1024,
   cpus: 1,

@@ -5,8 +5,8 @@ import assert from "node:assert/strict";
 import { after, before } from "node:test";
 import type { EmbeddedOptions } from "@space/space";
 import { type EmbeddedRig, startRig } from "./embedded-rig.ts";
-import { needsRoot } from "./guest-host.ts";
 import { hostResources, leftBehind } from "./host-resources.ts";
+import { needsRoot } from "./needs-root.ts";
 
 /**
  * One whole system for all tests of the file that calls it: started before them, and after them stopped, with nothing left
