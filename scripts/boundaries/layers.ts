@@ -16,6 +16,8 @@ export interface Layer {
 const pure = ["model"];
 const lower = ["model", "capability", "wire"];
 const adapter: Layer = { packages: lower, ambient: "allowed" };
+/** Replaces files durably as `platform-linux` does. */
+const adapterWithFiles: Layer = { ...adapter, packages: [...lower, "platform-linux"] };
 const useCase: Layer = { packages: lower };
 
 /** Imports go only downward. A package that is not in this table is refused until it has a row. */
@@ -24,10 +26,10 @@ export const layers: Readonly<Record<string, Layer>> = {
   capability: { packages: pure, builtins: ["node:crypto", "node:buffer"], thirdParty: "none" },
   wire: { packages: pure },
 
-  mtls: adapter,
-  "audit-log": adapter,
+  mtls: adapterWithFiles,
+  "audit-log": adapterWithFiles,
   "store-sqlite": adapter,
-  "object-store": adapter,
+  "object-store": adapterWithFiles,
   "platform-linux": adapter,
   "spaced-guest": { packages: ["model", "wire"], ambient: "allowed" },
   "substrate-namespace": {

@@ -2,9 +2,9 @@
 // Copyright 2026 The SPACE authors
 
 import { writeSync } from "node:fs";
-import { type FileHandle, open, rename, rm } from "node:fs/promises";
+import { type FileHandle, open, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { syncPath } from "./segments.ts";
+import { replaceFile, syncFolder } from "@space/platform-linux/durable-file";
 
 /** One segment being written. Bytes are placed, not appended, so that what is written twice is there once. */
 export interface SegmentFile {
@@ -16,7 +16,7 @@ export interface SegmentFile {
   close(): Promise<void>;
 }
 
-/** The files of a log. Every method throws what the file system says. */
+/** The files of a log. Every method throws what the file system says, or `store/failed` with it. */
 export interface LogFiles {
   /** Makes a new segment of mode 0600, its name synced. */
   create(name: string): Promise<SegmentFile>;
@@ -34,7 +34,7 @@ export class DirectoryLogFiles implements LogFiles {
 
   async create(name: string): Promise<SegmentFile> {
     const file = await open(join(this.#directory, name), "wx", 0o600);
-    syncPath(this.#directory);
+    await syncFolder(this.#directory);
     return new OpenSegmentFile(file);
   }
 
@@ -43,16 +43,8 @@ export class DirectoryLogFiles implements LogFiles {
   }
 
   async replace(name: string, text: string): Promise<void> {
-    const fresh = join(this.#directory, `${name}.new`);
-    const file = await open(fresh, "w", 0o600);
-    try {
-      await file.writeFile(text);
-      await file.sync();
-    } finally {
-      await file.close();
-    }
-    await rename(fresh, join(this.#directory, name));
-    syncPath(this.#directory);
+    const path = join(this.#directory, name);
+    await replaceFile(path, text, { temporary: `${path}.new` }); // one writer per directory
   }
 }
 

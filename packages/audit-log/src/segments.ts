@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-import { closeSync, fsyncSync, openSync, readdirSync, readSync, statSync, truncateSync } from "node:fs";
+import { closeSync, openSync, readdirSync, readSync, statSync, truncateSync } from "node:fs";
 import { join } from "node:path";
+import { syncFolderNow } from "@space/platform-linux/durable-file";
 import { lineDigest, lineLimitBytes } from "./audit-record.ts";
 
 /** One file of a log; its name is the number of its first record. */
@@ -83,7 +84,7 @@ export function cutTornTail(segment: Segment): TornTail | undefined {
   if (torn === undefined) return undefined;
   const keptBytes = sizeOfWholeLines(segment.path);
   truncateSync(segment.path, keptBytes);
-  syncPath(segment.path);
+  syncFolderNow(segment.path);
   return { bytes: segment.sizeBytes - keptBytes, digest: lineDigest(torn) };
 }
 
@@ -102,14 +103,4 @@ function sizeOfWholeLines(path: string): number {
     closeSync(file);
   }
   return size;
-}
-
-/** Makes a file's bytes, or a directory's names, last. */
-export function syncPath(path: string): void {
-  const file = openSync(path, "r");
-  try {
-    fsyncSync(file);
-  } finally {
-    closeSync(file);
-  }
 }

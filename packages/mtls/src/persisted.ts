@@ -2,9 +2,11 @@
 // Copyright 2026 The SPACE authors
 
 import type { X509Certificate } from "node:crypto";
-import { join } from "node:path";
+import { mkdir } from "node:fs/promises";
+import { dirname, join } from "node:path";
 
 import { Secret, SpaceError } from "@space/model";
+import { replaceFile } from "@space/platform-linux/durable-file";
 
 import {
   type Authority,
@@ -15,7 +17,7 @@ import {
   type TlsIdentity,
 } from "./authority.ts";
 import { parsePrivateKey } from "./certificate.ts";
-import { readPrivate, writeDurably } from "./durable-file.ts";
+import { readPrivate } from "./private-file.ts";
 import { parseCertificate, thumbprintOf } from "./thumbprint.ts";
 
 const keyMode = 0o600;
@@ -38,7 +40,7 @@ export async function loadOrCreateMesh(request: MeshRequest): Promise<Authority>
   const found = await readBundle(path);
   if (found !== undefined) return toAuthority(found, path, request.nowMs);
   const authority = createAuthority({ commonName: "SPACE mesh authority", nowMs: request.nowMs });
-  await writeDurably(path, authority.certificate + authority.key.reveal(), keyMode);
+  await write(path, authority.certificate + authority.key.reveal(), keyMode);
   return authority;
 }
 
@@ -92,7 +94,7 @@ export async function loadOrCreateEdge(request: EdgeRequest): Promise<Edge> {
     () => issueServer(authority, issue),
   );
   const authorityPath = join(directory, "edge-authority.crt");
-  await writeDurably(authorityPath, authority.certificate, publicMode);
+  await write(authorityPath, authority.certificate, publicMode);
   return { authority, identity, authorityPath };
 }
 
@@ -106,7 +108,7 @@ async function loadOrCreateEdgeAuthority({ directory, nowMs, names }: EdgeReques
     nowMs,
     permittedNames: names,
   });
-  await writeDurably(path, namesLine + authority.certificate + authority.key.reveal(), keyMode);
+  await write(path, namesLine + authority.certificate + authority.key.reveal(), keyMode);
   return authority;
 }
 
@@ -168,7 +170,7 @@ async function loadOrIssue(path: string, wanted: Wanted, issue: () => TlsIdentit
     return { name: wanted.name, certificate: certificatePem, key, thumbprint: thumbprintOf(certificate) };
   }
   const identity = issue();
-  await writeDurably(path, identity.certificate + identity.key.reveal(), keyMode);
+  await write(path, identity.certificate + identity.key.reveal(), keyMode);
   return identity;
 }
 
@@ -178,4 +180,14 @@ function isGood(certificate: X509Certificate, { authority, name, nowMs }: Wanted
     certificate.verify(parseCertificate(authority.certificate).publicKey) &&
     certificate.validToDate.getTime() - nowMs >= renewBeforeMs
   );
+}
+
+/** Makes the folder where it is missing, for its owner alone. Throws `store/failed`. */
+async function write(path: string, contents: string, mode: number): Promise<void> {
+  try {
+    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+  } catch (cause) {
+    throw new SpaceError("store/failed", { step: "make a folder" }, { cause });
+  }
+  await replaceFile(path, contents, { mode });
 }

@@ -3,11 +3,12 @@
 
 import { hash, randomUUID } from "node:crypto";
 import type { Stats } from "node:fs";
-import { mkdir, open, readdir, readFile, rename, rm, stat } from "node:fs/promises";
+import { mkdir, readdir, readFile, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { constants, zstdCompress, zstdDecompress } from "node:zlib";
 import { type Digest, type ObjectStore, SpaceError } from "@space/model";
+import { replaceFile, syncFolder } from "@space/platform-linux/durable-file";
 
 /** Longest object. Archives come in chunks far below it. */
 export const objectLimitBytes: number = 16 * 1024 * 1024;
@@ -48,8 +49,8 @@ export class DirectoryObjectStore implements ObjectStore {
     await attempt("put", async () => {
       const path = this.#path(digest);
       if ((await statIfThere(path)) === undefined)
-        await this.#write(path, await compress(bytes, compression));
-      // Also when it was there: the process that renamed it may not have synced the name yet.
+        return this.#write(path, await compress(bytes, compression));
+      // The process that renamed it may not have synced the name yet.
       await syncFolder(dirname(path));
     });
   }
@@ -87,20 +88,7 @@ export class DirectoryObjectStore implements ObjectStore {
   async #write(path: string, bytes: Uint8Array): Promise<void> {
     const made = await mkdir(dirname(path), { recursive: true, mode: 0o700 });
     if (made !== undefined) await syncFolder(this.#root);
-    const incoming = join(this.#root, "incoming", randomUUID());
-    try {
-      const file = await open(incoming, "wx", 0o600);
-      try {
-        await file.writeFile(bytes);
-        await file.sync();
-      } finally {
-        await file.close();
-      }
-      await rename(incoming, path);
-    } catch (error) {
-      await rm(incoming, { force: true });
-      throw error;
-    }
+    await replaceFile(path, bytes, { temporary: join(this.#root, "incoming", randomUUID()) });
   }
 
   #path(digest: Digest): string {
@@ -133,15 +121,6 @@ async function statIfThere(path: string): Promise<Stats | undefined> {
 
 function isAbsence(error: unknown): boolean {
   return error instanceof Error && "code" in error && error.code === "ENOENT";
-}
-
-async function syncFolder(path: string): Promise<void> {
-  const folder = await open(path, "r");
-  try {
-    await folder.sync();
-  } finally {
-    await folder.close();
-  }
 }
 
 async function removeAbandoned(folder: string, beforeMs: number): Promise<void> {

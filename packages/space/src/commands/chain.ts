@@ -12,8 +12,8 @@ import {
   verifyChainExport,
 } from "@space/capability";
 import { identityToJson } from "@space/model";
+import { replaceFile } from "@space/platform-linux/durable-file";
 import { askInstallation } from "../admin/open-admin.ts";
-import { writeDurably } from "../data/durable-file.ts";
 import { UsageError } from "../failure.ts";
 import { defaultDataFolder, readArguments, toStdout, type Write } from "./arguments.ts";
 
@@ -44,7 +44,7 @@ export async function chain(args: readonly string[], write: Write = toStdout): P
     return verify(await exported(data, sandboxId), root, values.json, write);
   }
   if (what === "export" && sandboxId !== undefined && values.out !== undefined) {
-    writeDurably(resolve(values.out), Buffer.from(await exported(data, sandboxId)));
+    await replaceFile(resolve(values.out), await exported(data, sandboxId));
     write(`${values.out}\n`);
     return 0;
   }

@@ -3,7 +3,8 @@
 
 import { lstatSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
-import { writeDurably } from "../data/durable-file.ts";
+import { isSpaceError } from "@space/model";
+import { replaceFileNow } from "@space/platform-linux/durable-file";
 import { type EmbeddedSystem, startEmbedded } from "../embedded/embedded-system.ts";
 import { UsageError } from "../failure.ts";
 import { requireHost } from "../host/host-fitness.ts";
@@ -64,9 +65,10 @@ function writeEnvFile(path: string, system: EmbeddedSystem): void {
   const lines = Object.entries(clientEnvironment(system)).map(([name, value]) => `${name}=${value}\n`);
   try {
     const isFile = lstatSync(path, { throwIfNoEntry: false })?.isFile() ?? true;
-    if (isFile) writeDurably(resolve(path), Buffer.from(lines.join("")));
+    if (isFile) replaceFileNow(resolve(path), lines.join(""));
     else writeFileSync(path, lines.join(""), { mode: 0o600 });
-  } catch (cause) {
+  } catch (error) {
+    const cause = isSpaceError(error, "store/failed") ? error.cause : error;
     throw new UsageError(`cannot write ${path}: ${cause instanceof Error ? cause.message : ""}`, { cause });
   }
 }

@@ -3,8 +3,8 @@
 
 import { existsSync, mkdirSync, readdirSync, renameSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { syncFolderNow } from "@space/platform-linux/durable-file";
 import { openDataDirectory } from "../data/data-directory.ts";
-import { syncDirectory } from "../data/durable-file.ts";
 import { UsageError } from "../failure.ts";
 import { systemClock } from "../host/system-clock.ts";
 import { readWorkerConfig } from "../worker/worker-config.ts";
@@ -55,8 +55,8 @@ function enrol(data: string, name: string, write: Write): number {
     for (const file of ["records.db-wal", "records.db-shm", "records.db.pid", "records.db"]) {
       if (existsSync(join(root, file))) renameSync(join(root, file), join(aside, file));
     }
-    syncDirectory(aside);
-    syncDirectory(root);
+    syncFolderNow(aside);
+    syncFolderNow(root);
     write(`${name}'s store is in ${aside}; at the next ./space up it starts as a new worker\n`);
     return 0;
   } finally {

@@ -3,7 +3,7 @@
 
 import { existsSync, readFileSync } from "node:fs";
 import { type KeyBundleStore, SpaceError } from "@space/model";
-import { writeDurably } from "./durable-file.ts";
+import { replaceFileNow } from "@space/platform-linux/durable-file";
 
 interface HeldBundle {
   readonly version: number;
@@ -27,11 +27,7 @@ export class BundleFile implements KeyBundleStore {
 
   writeBundle(version: number, token: string): boolean {
     if (this.#held !== undefined && this.#held.version >= version) return false;
-    try {
-      writeDurably(this.#path, Buffer.from(`${version} ${token}\n`));
-    } catch (cause) {
-      throw new SpaceError("store/failed", { step: "bundle" }, { cause });
-    }
+    replaceFileNow(this.#path, `${version} ${token}\n`);
     this.#held = Object.freeze({ version, token });
     return true;
   }

@@ -5,8 +5,8 @@ import { randomBytes } from "node:crypto";
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { Secret } from "@space/model";
+import { replaceFileNow } from "@space/platform-linux/durable-file";
 import type { DataDirectory } from "./data-directory.ts";
-import { writeDurably } from "./durable-file.ts";
 import { PrivateKeyFolder } from "./private-key-folder.ts";
 import { RootKeyFile } from "./root-key-file.ts";
 
@@ -29,6 +29,6 @@ export function openInstallationKeys(directory: DataDirectory): InstallationKeys
 }
 
 function loadSecret(path: string): Secret<Uint8Array> {
-  if (!existsSync(path)) writeDurably(path, randomBytes(32));
+  if (!existsSync(path)) replaceFileNow(path, randomBytes(32));
   return new Secret<Uint8Array>(readFileSync(path));
 }

@@ -4,7 +4,7 @@
 import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { type PrivateKeyVault, Secret, SpaceError } from "@space/model";
-import { syncDirectory, writeDurably } from "./durable-file.ts";
+import { replaceFile, syncFolder } from "@space/platform-linux/durable-file";
 import { requirePrivate } from "./private-file.ts";
 
 /** The private halves of signing keys, a file of mode 0600 each, in a folder that only their owner may enter. */
@@ -17,7 +17,7 @@ export class PrivateKeyFolder implements PrivateKeyVault {
   }
 
   async write(kid: string, pem: Secret<string>): Promise<void> {
-    writeDurably(this.#path(kid), Buffer.from(pem.reveal()));
+    await replaceFile(this.#path(kid), pem.reveal());
   }
 
   /** Throws `host/unfit` for a file that others may read. */
@@ -30,7 +30,7 @@ export class PrivateKeyFolder implements PrivateKeyVault {
 
   async destroy(kid: string): Promise<void> {
     rmSync(this.#path(kid), { force: true });
-    syncDirectory(this.#folder);
+    await syncFolder(this.#folder);
   }
 
   /** A key id is 43 characters of base64url, so it names a file here and nowhere else. */

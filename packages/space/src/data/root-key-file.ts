@@ -11,8 +11,8 @@ import {
   publicKeyText,
 } from "@space/capability";
 import { type RootKey, Secret, SpaceError } from "@space/model";
+import { replaceFileNow, syncFolderNow } from "@space/platform-linux/durable-file";
 import type { DataDirectory } from "./data-directory.ts";
-import { syncDirectory, writeDurably } from "./durable-file.ts";
 import { requirePrivate } from "./private-file.ts";
 
 /** Read by its owner, and written by nobody: it is made once. */
@@ -41,7 +41,7 @@ export class RootKeyFile implements RootKey {
     mkdirSync(join(root, "root-key"), { recursive: true, mode: 0o700 });
     if (!existsSync(pinned)) {
       const publicKey = makeOrAdopt(path, join(control, "root.pem"));
-      writeDurably(pinned, Buffer.from(`${publicKey}\n`), 0o644);
+      replaceFileNow(pinned, `${publicKey}\n`, { mode: 0o644 });
     }
     return new RootKeyFile(path, readPinned(pinned));
   }
@@ -88,10 +88,10 @@ function makeOrAdopt(path: string, older: string): string {
   if (!existsSync(path) && existsSync(older)) {
     chmodSync(older, rootMode);
     renameSync(older, path);
-    syncDirectory(join(older, ".."));
-    syncDirectory(join(path, ".."));
+    syncFolderNow(join(older, ".."));
+    syncFolderNow(join(path, ".."));
   }
-  if (!existsSync(path)) writeDurably(path, Buffer.from(exportSigningKey(newSigningKey())), rootMode);
+  if (!existsSync(path)) replaceFileNow(path, exportSigningKey(newSigningKey()), { mode: rootMode });
   return publicKeyOf(new Secret(readFileSync(path, "utf8")));
 }
 

@@ -29,13 +29,13 @@ import {
 } from "@space/model";
 import { loadOrCreateEdge, loadOrCreateMesh } from "@space/mtls";
 import { DirectoryObjectStore } from "@space/object-store";
+import { replaceFile } from "@space/platform-linux/durable-file";
 import { type ControlStore, openControlStore } from "@space/store-sqlite";
 import { answerAdmin } from "../admin/admin-service.ts";
 import { serveAdmin } from "../admin/admin-socket.ts";
 import { adminSocketPath } from "../admin/open-admin.ts";
 import { openControlAudit } from "../data/control-audit.ts";
 import { type DataDirectory, openDataDirectory } from "../data/data-directory.ts";
-import { writeDurably } from "../data/durable-file.ts";
 import { type InstallationKeys, openInstallationKeys } from "../data/installation-keys.ts";
 import { issuer } from "../data/issuer.ts";
 import { listenMesh, portOf } from "../host/mesh-sockets.ts";
@@ -379,7 +379,7 @@ async function ownersKey(
   const path = join(directory.root, "api-key");
   if (!existsSync(path)) {
     const { text } = await control.administration.createApiKey(tenantId);
-    writeDurably(path, Buffer.from(`${text.reveal()}\n`));
+    await replaceFile(path, `${text.reveal()}\n`);
   }
   return new Secret(readFileSync(path, "utf8").trim());
 }

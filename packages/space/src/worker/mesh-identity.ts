@@ -4,8 +4,8 @@
 import { readFileSync } from "node:fs";
 import { Secret } from "@space/model";
 import type { TlsIdentity } from "@space/mtls";
+import { replaceFileNow } from "@space/platform-linux/durable-file";
 import * as v from "valibot";
-import { writeDurably } from "../data/durable-file.ts";
 
 const schema = v.strictObject({
   name: v.string(),
@@ -16,7 +16,7 @@ const schema = v.strictObject({
 
 /** What a worker gets at enrolment: its own key and certificate, in a file that only root reads. The authority's key stays behind. */
 export function writeMeshIdentity(path: string, identity: TlsIdentity): void {
-  writeDurably(path, Buffer.from(JSON.stringify({ ...identity, key: identity.key.reveal() })));
+  replaceFileNow(path, JSON.stringify({ ...identity, key: identity.key.reveal() }));
 }
 
 export function readMeshIdentity(path: string): TlsIdentity {
