@@ -38,6 +38,27 @@ test("a group limits, freezes, thaws and kills its processes, and leaves nothing
   for (const file of files) assert.ok(!existsSync(dirname(dirname(file))), file);
 });
 
+test("destroying a group proves it empty, while its processes go on making others that outlive them", {
+  skip,
+}, async () => {
+  const groups = new ControlGroups(`space-storm-${process.pid}`);
+  const files = groups.create("storm", limits);
+  const storm = "while :; do (setsid sleep 600 &) 2>/dev/null; done";
+  const script = `trap '' TERM HUP INT; for f in ${files.join(" ")}; do echo 0 > $f; done; echo in; ${storm}`;
+  const child = spawn("sh", ["-c", script], { stdio: ["ignore", "pipe", "ignore"] });
+  await once(child.stdout, "data");
+  while ((await groups.processes("storm")).length < limits.processes / 2)
+    await new Promise((resolve) => setImmediate(resolve));
+  const ended = once(child, "exit");
+  child.stdout.resume();
+  await groups.destroy("storm");
+  // At this very moment, not some time after it: whoever is told so starts the successor.
+  for (const file of files) assert.ok(!existsSync(dirname(file)), file);
+  assert.deepEqual([await groups.processes("storm"), await groups.list()], [[], []]);
+  await ended;
+  groups.close();
+});
+
 test("incident 23: a listed pid that means a process outside of the group by now is not killed", {
   skip,
 }, async (context) => {

@@ -37,6 +37,26 @@ function namespaceOf(pid: number): string {
   }
 }
 
+/** The folders of the control group that a process is in, in every hierarchy that knows the group by its own name. */
+function groupFolders(pid: number): readonly string[] {
+  const lines = readFileSync(`/proc/${pid}/cgroup`, "utf8").trim().split("\n");
+  const found = lines.flatMap((line) => {
+    const [, controllers = "", path = "/"] = /^\d+:([^:]*):(.*)$/.exec(line) ?? [];
+    const roots = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified", ...controllers.split(",").map(hierarchyOf)];
+    return path === "/" ? [] : roots.map((root) => `${root}${path}`);
+  });
+  return [...new Set(found)].filter((folder) => pidsOf(folder).includes(pid));
+}
+
+function hierarchyOf(controller: string): string {
+  return `/sys/fs/cgroup/${controller}`;
+}
+
+function pidsOf(folder: string): readonly number[] {
+  const file = `${folder}/cgroup.procs`;
+  return existsSync(file) ? readFileSync(file, "utf8").trim().split("\n").map(Number) : [];
+}
+
 /** Processor time that a process has used, in clock ticks. */
 function usedTicks(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, "latin1").split(") ")[1]?.split(" ") ?? [];
@@ -70,11 +90,15 @@ test("incident 12: children that outlive a killed command are frozen by a pause,
   );
 
   const all = pidsIn(guest);
+  const folders = groupFolders(children[0] ?? 0);
+  faultLanded("the children were in a group that the kernel lists", folders.length);
   await host.substrate.stop(guest.activationId);
+  // The kernel removes no group that holds a process: that it is gone is the proof, and nothing else is one.
+  assert.deepEqual(folders.filter(existsSync), [], "the stop returns when the group is gone");
   assert.ok(!stillRuns(guest.evidence.guest));
   assert.deepEqual(
     all.filter((pid) => namespaceOf(pid) !== ""),
     [],
-    "the stop returns when the group is empty",
+    "and none of its processes is left",
   );
 });
