@@ -26,6 +26,9 @@ export const layers: Readonly<Record<string, Layer>> = {
   capability: { packages: pure, builtins: ["node:crypto", "node:buffer"], thirdParty: "none" },
   wire: { packages: pure },
 
+  // Every byte that it reads or writes, every draw and every clock comes through a port.
+  snapshot: { packages: pure, builtins: ["node:crypto", "node:util", "node:zlib"], thirdParty: "none" },
+
   mtls: adapterWithFiles,
   "audit-log": adapterWithFiles,
   "store-sqlite": adapter,
@@ -51,6 +54,7 @@ export const layers: Readonly<Record<string, Layer>> = {
       "audit-log",
       "store-sqlite",
       "object-store",
+      "snapshot",
       "platform-linux",
       "spaced-guest",
       "substrate-namespace",
@@ -69,6 +73,7 @@ export const layers: Readonly<Record<string, Layer>> = {
       "audit-log",
       "store-sqlite",
       "object-store",
+      "snapshot",
       "platform-linux",
       "spaced-guest",
       "substrate-namespace",

@@ -84,6 +84,15 @@ export interface ErrorDetails {
   "snapshot/missing": { readonly digest: string };
   /** R-5: `link` says which statement of the chain that is sealed in the snapshot, or which of its objects. */
   "snapshot/chain-refused": { readonly problem: SealedChainProblem; readonly link: string };
+  /** What the store holds under a chunk's name is not what was sealed there. `name` is the name in the store, which tells nothing of the content. */
+  "chunk/damaged": { readonly name: string };
+  "chunk/truncated": { readonly name: string };
+  /** A whole chunk, but another one's: of this tenant or of another. */
+  "chunk/misplaced": { readonly name: string };
+  /** Intact, and of another length than the manifest says. */
+  "chunk/size": { readonly name: string };
+  /** Sealed in a form that is newer than this program, or in none. */
+  "chunk/version": { readonly version: number };
   "store/failed": { readonly step: string };
   "stream/lost": Record<never, never>;
   "link/closed": Record<never, never>;
@@ -142,6 +151,11 @@ const kinds = {
   "snapshot/refused": "unavailable",
   "snapshot/missing": "unavailable",
   "snapshot/chain-refused": "unavailable",
+  "chunk/damaged": "unavailable",
+  "chunk/truncated": "unavailable",
+  "chunk/misplaced": "unavailable",
+  "chunk/size": "unavailable",
+  "chunk/version": "unavailable",
   "store/failed": "unavailable",
   "stream/lost": "unavailable",
   "link/closed": "unavailable",

@@ -15,6 +15,8 @@ export type ActivationId = Brand<string, "ActivationId">;
 export type CapabilityId = Brand<string, "CapabilityId">;
 /** `ten_` and 16 of `[a-z2-7]`. */
 export type TenantId = Brand<string, "TenantId">;
+/** One version of a tenant's key for its snapshots: `tky_` and 26 of `[a-z2-7]`. */
+export type TenantKeyId = Brand<string, "TenantKeyId">;
 /** R-14: one admission of one request: `adm_` and 26 of `[a-z2-7]`. */
 export type AdmissionId = Brand<string, "AdmissionId">;
 /** Lower-case hexadecimal SHA-256. */
@@ -26,6 +28,7 @@ const patterns = {
   activationId: /^act_[a-z2-7]{26}$/,
   capabilityId: /^cap_[a-z2-7]{26}$/,
   tenantId: /^ten_[a-z2-7]{16}$/,
+  tenantKeyId: /^tky_[a-z2-7]{26}$/,
   admissionId: /^adm_[a-z2-7]{26}$/,
   digest: /^[0-9a-f]{64}$/,
 } as const;
@@ -40,6 +43,7 @@ export const parseWorkerId = (text: unknown): WorkerId => parse("workerId", text
 export const parseActivationId = (text: unknown): ActivationId => parse("activationId", text);
 export const parseCapabilityId = (text: unknown): CapabilityId => parse("capabilityId", text);
 export const parseTenantId = (text: unknown): TenantId => parse("tenantId", text);
+export const parseTenantKeyId = (text: unknown): TenantKeyId => parse("tenantKeyId", text);
 export const parseAdmissionId = (text: unknown): AdmissionId => parse("admissionId", text);
 export const parseDigest = (text: unknown): Digest => parse("digest", text);
 
@@ -70,5 +74,7 @@ export const newActivationId = (random: Random): ActivationId =>
 export const newCapabilityId = (random: Random): CapabilityId =>
   parseCapabilityId(`cap_${random32(random, 26)}`);
 export const newTenantId = (random: Random): TenantId => parseTenantId(`ten_${random32(random, 16)}`);
+export const newTenantKeyId = (random: Random): TenantKeyId =>
+  parseTenantKeyId(`tky_${random32(random, 26)}`);
 export const newAdmissionId = (random: Random): AdmissionId =>
   parseAdmissionId(`adm_${random32(random, 26)}`);

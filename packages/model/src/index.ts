@@ -57,6 +57,7 @@ export {
   newCapabilityId,
   newSandboxId,
   newTenantId,
+  newTenantKeyId,
   newWorkerId,
   parseActivationId,
   parseAdmissionId,
@@ -64,9 +65,11 @@ export {
   parseDigest,
   parseSandboxId,
   parseTenantId,
+  parseTenantKeyId,
   parseWorkerId,
   type SandboxId,
   type TenantId,
+  type TenantKeyId,
   type WorkerId,
 } from "./ids.ts";
 export type { Json } from "./json.ts";
@@ -110,6 +113,7 @@ export {
   type SeenReport,
   type ToldBridgeEventName,
 } from "./ports/bridge-events.ts";
+export type { ByteStore, StoredBytes } from "./ports/byte-store.ts";
 export type { BootClock, Clock } from "./ports/clock.ts";
 export type { EnrolmentStore, SuccessionStore } from "./ports/enrolment-store.ts";
 export type { AdoptRequest, HostControl, RekeyRequest } from "./ports/host-control.ts";
@@ -215,4 +219,5 @@ export {
   snapshotChunkLimit,
 } from "./snapshot.ts";
 export { newSuccessionToken, parseStoreSuccession, type StoreSuccession } from "./store-succession.ts";
+export type { TenantKey } from "./tenant-key.ts";
 export type { DenyReason, IdentityVerdict, RefreshReason } from "./verdict.ts";

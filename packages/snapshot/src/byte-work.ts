@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import { createCipheriv, createDecipheriv, hash, webcrypto } from "node:crypto";
+import { promisify } from "node:util";
+import { constants, zstdCompress, zstdCompressSync, zstdDecompress, zstdDecompressSync } from "node:zlib";
+import { type Digest, parseDigest } from "@space/model";
+
+// Above this, work is done on other threads, so that a long snapshot takes no turn from anybody; below, the way there
+// and back costs more than the work.
+const offThreadBytes = 32 * 1024;
+const level = { [constants.ZSTD_c_compressionLevel]: 1 };
+/** What is handed out at once has this length at least: without it, 16 KiB a turn. */
+const leastTurnBytes = 1024;
+const compressOff = promisify(zstdCompress);
+const decompressOff = promisify(zstdDecompress);
+const tagBytes = 16;
+
+/** What WebCrypto takes: bytes that no other thread can share. */
+type Plain = Uint8Array<ArrayBuffer>;
+
+/** SHA-256. */
+export async function digestOf(bytes: Uint8Array): Promise<Digest> {
+  if (bytes.length < offThreadBytes) return parseDigest(hash("sha256", bytes, "hex"));
+  return parseDigest(Buffer.from(await webcrypto.subtle.digest("SHA-256", owned(bytes))).toString("hex"));
+}
+
+/** zstd at its quickest. */
+export async function compress(bytes: Uint8Array): Promise<Uint8Array> {
+  const options = { params: level, chunkSize: bytes.length + leastTurnBytes };
+  return bytes.length < offThreadBytes ? zstdCompressSync(bytes, options) : compressOff(bytes, options);
+}
+
+/** Undefined for what is not zstd, or is longer than `limitBytes` when it is decompressed. */
+export async function decompress(bytes: Uint8Array, limitBytes: number): Promise<Uint8Array | undefined> {
+  const options = { maxOutputLength: limitBytes, chunkSize: limitBytes + leastTurnBytes };
+  try {
+    return limitBytes < offThreadBytes
+      ? zstdDecompressSync(bytes, options)
+      : await decompressOff(bytes, options);
+  } catch {
+    return undefined; // the caller names what it is that is damaged
+  }
+}
+
+/** What AES-256-GCM needs besides the text. */
+export interface GcmParameters {
+  readonly key: Uint8Array;
+  readonly nonce: Uint8Array;
+  /** Authenticated with the text, and not part of it. */
+  readonly header: Uint8Array;
+}
+
+/** The ciphertext and behind it the tag. */
+export async function encrypt(bytes: Uint8Array, { key, nonce, header }: GcmParameters): Promise<Uint8Array> {
+  if (bytes.length < offThreadBytes) {
+    const cipher = createCipheriv("aes-256-gcm", key, nonce).setAAD(header);
+    return Buffer.concat([cipher.update(bytes), cipher.final(), cipher.getAuthTag()]);
+  }
+  const imported = await importKey(key, "encrypt");
+  return new Uint8Array(await webcrypto.subtle.encrypt(algorithm(nonce, header), imported, owned(bytes)));
+}
+
+/** Undefined where one bit of text, tag, header, nonce or key is another. */
+export async function decrypt(
+  sealed: Uint8Array,
+  { key, nonce, header }: GcmParameters,
+): Promise<Uint8Array | undefined> {
+  if (sealed.length < tagBytes) return undefined;
+  try {
+    if (sealed.length < offThreadBytes) {
+      const decipher = createDecipheriv("aes-256-gcm", key, nonce, { authTagLength: tagBytes }).setAAD(
+        header,
+      );
+      decipher.setAuthTag(sealed.subarray(sealed.length - tagBytes));
+      return Buffer.concat([decipher.update(sealed.subarray(0, -tagBytes)), decipher.final()]);
+    }
+    const imported = await importKey(key, "decrypt");
+    return new Uint8Array(await webcrypto.subtle.decrypt(algorithm(nonce, header), imported, owned(sealed)));
+  } catch {
+    return undefined; // not authentic: there is nothing more to say
+  }
+}
+
+function importKey(key: Uint8Array, use: "encrypt" | "decrypt"): Promise<webcrypto.CryptoKey> {
+  return webcrypto.subtle.importKey("raw", owned(key), "AES-GCM", false, [use]);
+}
+
+function algorithm(nonce: Uint8Array, header: Uint8Array): webcrypto.AesGcmParams {
+  return { name: "AES-GCM", iv: owned(nonce), additionalData: owned(header), tagLength: tagBytes * 8 };
+}
+
+function owned(bytes: Uint8Array): Plain {
+  return bytes.buffer instanceof ArrayBuffer ? (bytes as Plain) : Uint8Array.from(bytes); // cast: just looked
+}

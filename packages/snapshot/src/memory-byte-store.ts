@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import { type ByteStore, SpaceError, type StoredBytes } from "@space/model";
+
+interface Held {
+  readonly bytes: Uint8Array;
+  readonly modifiedMs: number;
+}
+
+/** Bytes of this process alone: for tests and simulations. */
+export class MemoryByteStore implements ByteStore {
+  held = new Map<string, Held>();
+  readonly #nowMs: () => number;
+  /** May throw what a failing disk would. */
+  beforePut: (key: string) => void = () => undefined;
+
+  constructor(nowMs: () => number = () => 0) {
+    this.#nowMs = nowMs;
+  }
+
+  async put(key: string, bytes: Uint8Array): Promise<void> {
+    this.beforePut(key);
+    this.held.set(key, { bytes: Uint8Array.from(bytes), modifiedMs: this.#nowMs() });
+  }
+
+  async get(key: string, limitBytes: number): Promise<Uint8Array | undefined> {
+    const found = this.held.get(key);
+    if (found !== undefined && found.bytes.length > limitBytes)
+      throw new SpaceError("input/too-large", { what: "object", limitBytes });
+    return found?.bytes;
+  }
+
+  async has(key: string): Promise<boolean> {
+    return this.held.has(key);
+  }
+
+  async move(from: string, to: string): Promise<boolean> {
+    const found = this.held.get(from);
+    if (found === undefined) return false;
+    this.held.set(to, { bytes: found.bytes, modifiedMs: this.#nowMs() });
+    this.held.delete(from);
+    return true;
+  }
+
+  async remove(key: string): Promise<void> {
+    this.held.delete(key);
+  }
+
+  async *list(prefix: string): AsyncIterable<StoredBytes> {
+    for (const [key, { bytes, modifiedMs }] of [...this.held])
+      if (key.startsWith(prefix)) yield { key, sizeBytes: bytes.length, modifiedMs };
+  }
+}
