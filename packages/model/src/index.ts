@@ -85,6 +85,7 @@ export {
   shortestLeaseSeconds,
 } from "./lease.ts";
 export { enteredFrom, mayEnter, type SandboxState } from "./lifecycle.ts";
+export { isObjectKey, requireKeyPrefix, requireObjectKey } from "./object-key.ts";
 export type { ActivationPhase, ActivationRecord, ActivationStore } from "./ports/activation-store.ts";
 export type { AuditCheckpoint, AuditSink, AuditWitness, CheckpointSigner } from "./ports/audit.ts";
 export type { AuditEvent, AuditEventName, AuditFields } from "./ports/audit-events.ts";

@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-import { type ByteStore, SpaceError, type StoredBytes } from "@space/model";
+import {
+  type ByteStore,
+  requireKeyPrefix,
+  requireObjectKey,
+  SpaceError,
+  type StoredBytes,
+} from "@space/model";
 
 interface Held {
   readonly bytes: Uint8Array;
@@ -20,11 +26,13 @@ export class MemoryByteStore implements ByteStore {
   }
 
   async put(key: string, bytes: Uint8Array): Promise<void> {
+    requireObjectKey(key);
     this.beforePut(key);
     this.held.set(key, { bytes: Uint8Array.from(bytes), modifiedMs: this.#nowMs() });
   }
 
   async get(key: string, limitBytes: number): Promise<Uint8Array | undefined> {
+    requireObjectKey(key);
     const found = this.held.get(key);
     if (found !== undefined && found.bytes.length > limitBytes)
       throw new SpaceError("input/too-large", { what: "object", limitBytes });
@@ -32,10 +40,13 @@ export class MemoryByteStore implements ByteStore {
   }
 
   async has(key: string): Promise<boolean> {
+    requireObjectKey(key);
     return this.held.has(key);
   }
 
   async move(from: string, to: string): Promise<boolean> {
+    requireObjectKey(from);
+    requireObjectKey(to);
     const found = this.held.get(from);
     if (found === undefined) return false;
     this.held.set(to, { bytes: found.bytes, modifiedMs: this.#nowMs() });
@@ -44,10 +55,12 @@ export class MemoryByteStore implements ByteStore {
   }
 
   async remove(key: string): Promise<void> {
+    requireObjectKey(key);
     this.held.delete(key);
   }
 
   async *list(prefix: string): AsyncIterable<StoredBytes> {
+    requireKeyPrefix(prefix);
     for (const [key, { bytes, modifiedMs }] of [...this.held])
       if (key.startsWith(prefix)) yield { key, sizeBytes: bytes.length, modifiedMs };
   }

@@ -11,7 +11,7 @@ export interface StoredBytes {
 
 /**
  * Named bytes that outlive processes: a directory, or a bucket. It is trusted with neither their secrecy nor their
- * content. A key is words of `[a-z0-9_-]` joined by slashes. May be called concurrently, by several processes: a read sees
+ * content. For what is a key see `isObjectKey`; anything else throws a `TypeError`. May be called concurrently, by several processes: a read sees
  * every write that resolved before it. Throws `store/failed` where it cannot do or answer something: never "absent".
  */
 export interface ByteStore {
