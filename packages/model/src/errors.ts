@@ -93,6 +93,12 @@ export interface ErrorDetails {
   "chunk/size": { readonly name: string };
   /** Sealed in a form that is newer than this program, or in none. */
   "chunk/version": { readonly version: number };
+  /** A tenant's key that its snapshots were sealed with is not in the store. */
+  "tenant-key/missing": { readonly keyId: string };
+  /** The key-encryption key that something was wrapped under is not held here (any more). */
+  "key-wrapping/unknown": { readonly wrappingKey: string };
+  "key-wrapping/refused": { readonly problem: string };
+  "key-wrapping/failed": { readonly step: string };
   "store/failed": { readonly step: string };
   "stream/lost": Record<never, never>;
   "link/closed": Record<never, never>;
@@ -156,6 +162,10 @@ const kinds = {
   "chunk/misplaced": "unavailable",
   "chunk/size": "unavailable",
   "chunk/version": "unavailable",
+  "tenant-key/missing": "unavailable",
+  "key-wrapping/unknown": "unavailable",
+  "key-wrapping/refused": "unavailable",
+  "key-wrapping/failed": "unavailable",
   "store/failed": "unavailable",
   "stream/lost": "unavailable",
   "link/closed": "unavailable",

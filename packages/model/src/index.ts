@@ -124,6 +124,7 @@ export type {
   TenantRecord,
 } from "./ports/installation-store.ts";
 export type { KeyBundleStore } from "./ports/key-bundle-store.ts";
+export type { KeyWrapping } from "./ports/key-wrapping.ts";
 export type { ArchiveStore, ObjectStore } from "./ports/object-store.ts";
 export type { Random } from "./ports/random.ts";
 export type {

@@ -13,6 +13,7 @@ import {
   SpaceError,
   type StoredBytes,
 } from "@space/model";
+import { syncFolder } from "@space/platform-linux/durable-file";
 import { attempt } from "./attempt.ts";
 
 /** A temporary file that is older belongs to a process that is gone. */
@@ -48,7 +49,7 @@ export class DirectoryByteStore implements ByteStore {
       try {
         await writeSynced(incoming, bytes);
         await this.#rename(incoming, path);
-        await syncFolder(dirname(path));
+        await syncNames(dirname(path));
       } catch (error) {
         await rm(incoming, { force: true });
         throw error;
@@ -83,8 +84,8 @@ export class DirectoryByteStore implements ByteStore {
       if (!(await succeeds(utimes(source, now, now)))) return false;
       if (!(await this.#renameIfThere(source, target))) return false;
       // The new name first: a power cut between the two leaves both, never neither.
-      await syncFolder(dirname(target));
-      await syncFolder(dirname(source));
+      await syncNames(dirname(target));
+      await syncNames(dirname(source));
       return true;
     });
   }
@@ -144,8 +145,7 @@ export class DirectoryByteStore implements ByteStore {
   async #makeFolder(folder: string): Promise<void> {
     const first = await mkdir(folder, { recursive: true, mode: 0o700 });
     if (first === undefined) return;
-    for (let made = folder; made.length >= first.length; made = dirname(made))
-      await syncFolder(dirname(made));
+    for (let made = folder; made.length >= first.length; made = dirname(made)) await syncNames(dirname(made));
   }
 
   async #removeEmpty(folder: string): Promise<void> {
@@ -193,14 +193,9 @@ function hasCode(error: unknown, code: string): boolean {
   return error instanceof Error && "code" in error && error.code === code;
 }
 
-async function syncFolder(path: string): Promise<void> {
-  const folder = await open(path, "r").catch(absentAsUndefined);
-  if (folder === undefined) return; // removed since, as empty: there is no name in it to be kept
-  try {
-    await folder.sync();
-  } finally {
-    await folder.close();
-  }
+/** One that was removed since, as empty, has no name in it to be kept. */
+async function syncNames(path: string): Promise<void> {
+  await syncFolder(path).catch(absentAsUndefined);
 }
 
 async function removeAbandoned(folder: string, beforeMs: number): Promise<void> {

@@ -14,3 +14,4 @@ export type { KeyScope } from "./places.ts";
 export { chunkLimitBytes, sealedLimitBytes } from "./sealed-chunk.ts";
 export { type SnapshotStore, snapshotStore, type TenantSnapshots } from "./snapshot-store.ts";
 export type { ArchiveOptions } from "./tenant-archives.ts";
+export { type Rewrapped, type TenantKeyPorts, TenantKeys } from "./tenant-keys.ts";
