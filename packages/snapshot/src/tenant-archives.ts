@@ -7,8 +7,8 @@ import { digestOf } from "./byte-work.ts";
 import { type CutClass, cutArchive, cutClasses } from "./cut-archive.ts";
 import type { TenantObjects } from "./tenant-objects.ts";
 
-/** Content on its way to or from the store at once: with what is made of it, about three times as many bytes. */
-const inFlightBytes = 24 * 1024 * 1024;
+/** Content on its way to or from the store at once. What is made of it, and waits to be freed, is many times as much. */
+const inFlightBytes = 16 * 1024 * 1024;
 const inFlightChunks = 8;
 /** Look-ups of whether a chunk is there, at once. */
 const lookupsAtOnce = 16;
