@@ -2,13 +2,7 @@
 // Copyright 2026 The SPACE authors
 
 import { hash } from "node:crypto";
-import {
-  type Digest,
-  type ExecutionIdentity,
-  identityToJson,
-  parseDigest,
-  type WorkerInventory,
-} from "@space/model";
+import { type Digest, type ExecutionIdentity, identityToJson, type WorkerInventory } from "@space/model";
 
 /** the name of a certificate in the chain: SHA-256 over the token's exact bytes. */
 export function certificateDigest(token: string): Digest {
@@ -38,5 +32,5 @@ export function recordSetDigest({ installed, frozen }: WorkerInventory): Digest 
 }
 
 function sha256(text: string): Digest {
-  return parseDigest(hash("sha256", text, "hex"));
+  return hash("sha256", text, "hex") as Digest; // cast: lower-case hexadecimal SHA-256 is what a digest is
 }

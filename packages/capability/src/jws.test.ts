@@ -148,6 +148,35 @@ it("a bug in a reader stays a bug", () => {
   assert.throws(() => openToken({ ...kind, read: fail }, token, find), bug);
 });
 
+it("R-6: says at once what its reader will see, for every value that JSON has", () => {
+  const whole: TokenKind<unknown> = { ...kind, read: (payload) => payload };
+  for (const a of [
+    null,
+    true,
+    -1.5,
+    "",
+    "é\u0000\ud83d\ude00",
+    "\ud800",
+    [1, { b: [] }],
+    { __proto__: null, b: 1 },
+  ]) {
+    const sealed = sealToken(whole, key, { a });
+    const opened = openToken(whole, sealed.token, find);
+    assert.deepEqual(opened.kind === "opened" && JSON.stringify(opened.value), JSON.stringify(sealed.value));
+  }
+});
+
+it("signs one header with each key, and for each kind its own", () => {
+  const other = { ...kind, typ: "space-othr+jwt" };
+  const twice = [
+    sealToken(kind, key, { a: 1 }),
+    sealToken(other, key, { a: 1 }),
+    sealToken(kind, key, { a: 1 }),
+  ];
+  const types = twice.map((sealed) => Buffer.from(sealed.token.split(".")[0] ?? "", "base64url").toString());
+  assert.deepEqual(types, [header, headerText(key, other.typ), header]);
+});
+
 it("signs nothing that a verifier would refuse by its form", () => {
   assert.throws(
     () => sealToken(kind, key, { b: 1 }),

@@ -84,14 +84,26 @@ export function sealToken<T>(
   key: SigningKey,
   payload: object,
 ): { readonly token: string; readonly value: T } {
+  const value = kind.read(payload); // its text will be the one text of its value: JSON.stringify writes it
   const text = JSON.stringify(payload);
-  const value = kind.read(JSON.parse(text)); // it is the one text of its value: JSON.stringify has just written it
-  const signed = `${base64url(writeHeader(kind.typ, key.kid))}.${base64url(text)}`;
+  const signed = `${headerPart(kind.typ, key)}.${base64url(text)}`;
   const token = `${signed}.${sign(null, Buffer.from(signed, "latin1"), key.privateKey).toString("base64url")}`;
   if (token.length > kind.limitBytes) {
     throw new SpaceError("input/too-large", { what: kind.typ, limitBytes: kind.limitBytes });
   }
   return { token, value };
+}
+
+/** The encoded headers that a key has signed, by their type: as many as there are kinds. */
+const headerParts = new WeakMap<SigningKey, Map<string, string>>();
+
+function headerPart(typ: string, key: SigningKey): string {
+  const parts = headerParts.get(key) ?? new Map<string, string>();
+  const known = parts.get(typ);
+  if (known !== undefined) return known;
+  const part = base64url(writeHeader(typ, key.kid));
+  headerParts.set(key, parts.set(typ, part));
+  return part;
 }
 
 function base64url(text: string): string {

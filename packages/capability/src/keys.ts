@@ -84,8 +84,8 @@ const smallOrder: ReadonlySet<string> = new Set([
   "ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
 ]);
 
-function isRefusedPoint(raw: Buffer): boolean {
-  const y = Buffer.from(raw);
+/** Of 32 bytes, of which it clears the sign bit. */
+function isRefusedPoint(y: Buffer): boolean {
   y.writeUInt8(y.readUInt8(31) & 0x7f, 31);
   return smallOrder.has(y.toString("hex")) || !isBelowPrime(y);
 }

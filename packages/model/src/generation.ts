@@ -10,6 +10,7 @@ export type Generation = Brand<bigint, "Generation">;
 export const firstGeneration: Generation = 1n as Generation; // cast: the one literal generation
 
 const limit = 2n ** 63n;
+const longest = limit.toString().length;
 
 /** Reads the decimal text used in JSON and in the stores. Throws `input/invalid`. */
 export function parseGeneration(text: unknown): Generation {
@@ -20,7 +21,8 @@ export function parseGeneration(text: unknown): Generation {
     });
   }
   const value = BigInt(text);
-  if (value >= limit) throw new SpaceError("input/invalid", { field: "generation", problem: "too large" });
+  if (text.length === longest && value >= limit)
+    throw new SpaceError("input/invalid", { field: "generation", problem: "too large" });
   return value as Generation; // cast: checked above
 }
 

@@ -95,8 +95,13 @@ export interface IdentityJson {
 }
 
 export function identityToJson(identity: ExecutionIdentity): IdentityJson {
-  const frozen = freezeIdentity(identity);
-  return { ...frozen, generation: frozen.generation.toString() };
+  const { sandboxId, generation, placement, activation } = identity;
+  return {
+    sandboxId,
+    generation: generation.toString(),
+    placement: placementOn(placement),
+    activation: { id: activation.id, attempt: activation.attempt },
+  };
 }
 
 /** Reads the JSON form strictly: no unknown, missing or ill-formed member. Throws `input/invalid`. */

@@ -194,9 +194,9 @@ export class ControlNode {
         new Promise<T>((resolve, reject) => {
           loop.after(random.between(0, 1), owner, () => {
             const isFailing = this.storeFailChance > 0 && random.chance(this.storeFailChance);
-            const failure = new SpaceError("store/failed", { step: "write" });
+            const fail = (): void => reject(new SpaceError("store/failed", { step: "write" }));
             if (isFailing) faults.landed("store-failure");
-            if (isFailing && random.chance(0.5)) return reject(failure);
+            if (isFailing && random.chance(0.5)) return fail();
             let value: T;
             oracle.lifecycle.writer = this.host;
             try {
@@ -204,7 +204,7 @@ export class ControlNode {
             } catch (error) {
               return reject(error);
             }
-            loop.after(random.between(0, 2), owner, () => (isFailing ? reject(failure) : resolve(value)));
+            loop.after(random.between(0, 2), owner, () => (isFailing ? fail() : resolve(value)));
           });
         }),
     };

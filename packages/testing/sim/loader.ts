@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-// Loads the real packages for a simulation, with two differences that no product file knows of: the capability package
-// and the access tokens get stand-in-crypto.ts in place of `node:crypto`, and a mutant's edits are made to the text of the
-// files that it breaks.
+// Loads the real packages for a simulation, with three differences that no product file knows of: the capability package
+// and the access tokens get stand-in-crypto.ts in place of `node:crypto`, the capability package asks remembered-jws.ts
+// before its own `jws.ts`, and a mutant's edits are made to the text of the files that it breaks.
 
 import { registerHooks } from "node:module";
 import { resolve } from "node:path";
@@ -13,14 +13,17 @@ import type { Mutant } from "./mutant.ts";
 const packages = pathToFileURL(resolve(import.meta.dirname, "../..")).href;
 const accessTokens = `${packages}/control-plane/src/access-tokens.ts`;
 const standIn = pathToFileURL(resolve(import.meta.dirname, "stand-in-crypto.ts")).href;
+const remembered = pathToFileURL(resolve(import.meta.dirname, "remembered-jws.ts")).href;
 
 /** Must be called before anything of the product is imported. */
 export function prepareLoading(mutant: Mutant | undefined): void {
   registerHooks({
     resolve(specifier, context, next) {
       const from = context.parentURL ?? "";
-      const isSigner = from.startsWith(`${packages}/capability/src/`) || from === accessTokens;
+      const isCapability = from.startsWith(`${packages}/capability/src/`);
+      const isSigner = isCapability || from === accessTokens;
       if (specifier === "node:crypto" && isSigner) return { url: standIn, shortCircuit: true };
+      if (specifier === "./jws.ts" && isCapability) return { url: remembered, shortCircuit: true };
       return next(specifier, context);
     },
     load(url, context, next) {

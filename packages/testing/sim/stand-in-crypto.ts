@@ -33,34 +33,65 @@ class StandInKey {
   readonly point: string;
   /** Where its signatures begin. */
   readonly seeds: readonly [number, number];
+  readonly #jwk: { readonly x: string };
 
-  constructor(type: "public" | "private", point: string) {
+  constructor(type: "public" | "private", point: string, seeds = seedsOf(Buffer.from(point, "base64url"))) {
     this.type = type;
     this.point = point;
-    const bytes = Buffer.from(point, "base64url");
-    this.seeds = [bytes.readInt32LE(0), bytes.readInt32LE(4)];
+    this.seeds = seeds;
+    this.#jwk = { x: point };
   }
 
   export({ format }: { readonly format: string }): { readonly x: string } | string {
-    return format === "jwk" ? { x: this.point } : `stand-in ${this.point}`;
+    return format === "jwk" ? this.#jwk : `stand-in ${this.point}`;
   }
+}
+
+function seedsOf(point: Buffer): readonly [number, number] {
+  return [point.readInt32LE(0), point.readInt32LE(4)];
 }
 
 type AnyKey = real.KeyObject | StandInKey;
 
-export const { hash, timingSafeEqual, createSecretKey } = real;
+export const { timingSafeEqual, createSecretKey } = real;
+
+/** Digests of texts, by encoding; many components of one process ask for the same. */
+const digestsLimit = 1024;
+const digests = {
+  hex: new Map<string, string>(),
+  base64: new Map<string, string>(),
+  base64url: new Map<string, string>(),
+};
+
+/** The real digest, remembered. */
+export function hash(algorithm: "sha256", text: string, encoding: keyof typeof digests): string {
+  const known = digests[encoding];
+  const remembered = known.get(text);
+  if (remembered !== undefined) return remembered;
+  const digest = real.hash(algorithm, text, encoding);
+  if (known.size >= digestsLimit) known.clear();
+  known.set(text, digest);
+  return digest;
+}
+
+const secrets = new WeakMap<real.KeyObject, string>();
+
+function secretOf(key: real.KeyObject): string {
+  const known = secrets.get(key) ?? key.export().toString("latin1");
+  secrets.set(key, known);
+  return known;
+}
 
 /** Of one text; what it makes depends on key and text as a keyed hash does. */
 export function createHmac(algorithm: "sha256", key: real.KeyObject): Pick<real.Hmac, "update" | "digest"> {
   if (shared.simulatedKeys?.real !== false) return real.createHmac(algorithm, key);
-  const secret = key.export().toString("latin1");
-  let text = "";
+  let text = secretOf(key);
   const hmac = {
     update: (data: string) => {
       text += data;
       return hmac;
     },
-    digest: () => real.hash(algorithm, `${secret}${text}`, "hex"),
+    digest: () => hash(algorithm, text, "hex"),
   };
   return hmac as unknown as real.Hmac; // cast: the part of it that access tokens use
 }
@@ -80,10 +111,13 @@ export function generateKeyPairSync(type: "ed25519"): {
     });
     return { privateKey, publicKey: real.createPublicKey(privateKey) };
   }
-  const point = real.hash("sha256", seed, "buffer");
-  point.writeUInt8((point.readUInt8(31) & 0x3f) | 0x20, 31); // canonical, and of no small order
-  const text = point.toString("base64url");
-  return { privateKey: new StandInKey("private", text), publicKey: new StandInKey("public", text) };
+  seed[31] = (seed.readUInt8(31) & 0x3f) | 0x20; // the point is the seed: canonical, and of no small order
+  const text = seed.toString("base64url");
+  const seeds = seedsOf(seed);
+  return {
+    privateKey: new StandInKey("private", text, seeds),
+    publicKey: new StandInKey("public", text, seeds),
+  };
 }
 
 export function createPrivateKey(pem: string): AnyKey {
@@ -94,7 +128,7 @@ export function createPrivateKey(pem: string): AnyKey {
 export function createPublicKey(
   from: AnyKey | { readonly key: real.JsonWebKey; readonly format: "jwk" },
 ): AnyKey {
-  if (from instanceof StandInKey) return new StandInKey("public", from.point);
+  if (from instanceof StandInKey) return new StandInKey("public", from.point, from.seeds);
   const isReal =
     from instanceof real.KeyObject || shared.simulatedKeys === undefined || shared.simulatedKeys.real;
   if (isReal) return real.createPublicKey(from);
@@ -111,21 +145,25 @@ export function verify(_algorithm: null, bytes: Buffer, key: AnyKey, signature: 
     : real.verify(null, bytes, key, signature);
 }
 
-/** 64 bits that depend on key and bytes, spread over as many bytes as a signature has. */
+/** 64 bits that depend on key and bytes, and zeros up to the length of a signature. */
 function signatureOf({ seeds }: StandInKey, bytes: Buffer): Buffer {
   let [a, b] = seeds;
-  for (let at = 0; at < bytes.length; at += 1) {
+  const words = bytes.length & ~3;
+  for (let at = 0; at < words; at += 4) {
+    const word = bytes.readInt32LE(at);
+    a = Math.imul(a ^ word, 0x01000193);
+    b = Math.imul((b << 5) ^ (b >>> 27) ^ word, 0x9e3779b1);
+  }
+  for (let at = words; at < bytes.length; at += 1) {
     const byte = bytes[at] ?? 0;
     a = Math.imul(a ^ byte, 0x01000193);
     b = Math.imul((b << 5) ^ (b >>> 27) ^ byte, 0x9e3779b1);
   }
-  const signature = Buffer.allocUnsafe(64);
-  for (let at = 0; at < 64; at += 8) {
-    a = mixed(a ^ b);
-    b = mixed(b + a);
-    signature.writeInt32LE(a, at);
-    signature.writeInt32LE(b, at + 4);
-  }
+  a = mixed(a ^ b ^ bytes.length);
+  b = mixed(b + a);
+  const signature = Buffer.alloc(64);
+  signature.writeInt32LE(a, 0);
+  signature.writeInt32LE(b, 4);
   return signature;
 }
 
