@@ -4,11 +4,13 @@
 import { type ErrorCode, isSpaceError, type SandboxId, SpaceError } from "@space/model";
 
 /**
- * A worker's failure as the caller of an operation sees it: what may pass stays as it is, everything else (a refused
- * certificate, a conflict of records, a protocol error) is ours and not the caller's.
+ * A worker's failure as the caller of an operation sees it: what may pass stays as it is, and so does what is too large
+ * in the sandbox for a snapshot; everything else (a refused certificate, a conflict of records, a protocol error) is ours
+ * and not the caller's.
  */
 export function workerFailure(cause: unknown, step: string): unknown {
   if (!isSpaceError(cause) || cause.kind === "unavailable") return cause;
+  if (step === "snapshot" && cause.code === "input/too-large") return cause;
   return new SpaceError("substrate/failed", { step }, { cause });
 }
 

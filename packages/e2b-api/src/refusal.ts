@@ -28,6 +28,8 @@ const messages: Messages = {
     }`,
   "template/not-found": ({ template }) => `template '${template}' not found`,
   "limit/sandboxes": ({ limit }) => `the limit of ${limit} sandboxes is reached`,
+  "store/full": ({ what }) =>
+    `the disk for ${what} is full and the sandbox is as it was; free space there, or kill paused sandboxes, and try again`,
   "worker/none-free": () => "no worker is free",
   "substrate/unsupported": ({ feature }) => `${feature} is not supported here`,
 };

@@ -100,6 +100,8 @@ export interface ErrorDetails {
   "key-wrapping/refused": { readonly problem: string };
   "key-wrapping/failed": { readonly step: string };
   "store/failed": { readonly step: string };
+  /** Nothing was written: what is left of the disk under `what` is kept for what runs. */
+  "store/full": { readonly what: "snapshots" };
   "stream/lost": Record<never, never>;
   "link/closed": Record<never, never>;
   "link/protocol": { readonly problem: string };
@@ -167,6 +169,7 @@ const kinds = {
   "key-wrapping/refused": "unavailable",
   "key-wrapping/failed": "unavailable",
   "store/failed": "unavailable",
+  "store/full": "unavailable",
   "stream/lost": "unavailable",
   "link/closed": "unavailable",
   "link/protocol": "internal",

@@ -3,7 +3,16 @@
 
 import assert from "node:assert/strict";
 import { hash } from "node:crypto";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
+import {
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statfsSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, test } from "node:test";
@@ -94,4 +103,15 @@ test("opening removes temporary files that a crash left, not those of a process 
   writeFileSync(join(root, "incoming", "young"), "");
   await DirectoryObjectStore.open(root);
   assert.deepEqual(readdirSync(join(root, "incoming")), ["young"]);
+});
+
+test("writes nothing that would leave too little of the disk, and says so", async () => {
+  const { bavail, bsize } = statfsSync(root);
+  const store = await DirectoryObjectStore.open(root, { keptFreeBytes: bavail * bsize * 2 });
+  await assert.rejects(store.put(digest, bytes), code("store/full"));
+  assert.equal(await store.has(digest), false);
+  assert.deepEqual(readdirSync(root), ["incoming"]);
+  assert.deepEqual(readdirSync(join(root, "incoming")), []);
+  await (await DirectoryObjectStore.open(root)).put(digest, bytes);
+  await store.put(digest, bytes); // it is there: nothing is written
 });

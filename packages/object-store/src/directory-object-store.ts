@@ -3,11 +3,11 @@
 
 import { hash, randomUUID } from "node:crypto";
 import type { Stats } from "node:fs";
-import { mkdir, readdir, readFile, rm, stat } from "node:fs/promises";
+import { mkdir, readdir, readFile, rm, stat, statfs } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { constants, zstdCompress, zstdDecompress } from "node:zlib";
-import { type Digest, type ObjectStore, SpaceError } from "@space/model";
+import { type Digest, isSpaceError, type ObjectStore, SpaceError } from "@space/model";
 import { replaceFile, syncFolder } from "@space/platform-linux/durable-file";
 
 /** Longest object. Archives come in chunks far below it. */
@@ -17,9 +17,17 @@ const compressionSlackBytes = 128 * 1024;
 /** A temporary file that is older belongs to a process that is gone. */
 const abandonedAfterMs = 60 * 60 * 1000;
 
+/** Left on the disk by default, so that a snapshot that finds no room can still be called off: that is written, too. */
+const keptFreeBytes = 64 * 1024 * 1024;
+
 const compress = promisify(zstdCompress);
 const decompress = promisify(zstdDecompress);
 const compression = { params: { [constants.ZSTD_c_compressionLevel]: 1 } };
+
+export interface DirectoryObjectStoreOptions {
+  /** No object is written that would leave less of the disk. Default 64 MiB. */
+  readonly keptFreeBytes?: number;
+}
 
 /**
  * Objects as zstd files in a directory, named by the SHA-256 of their plain bytes. Several processes may share one
@@ -27,17 +35,19 @@ const compression = { params: { [constants.ZSTD_c_compressionLevel]: 1 } };
  */
 export class DirectoryObjectStore implements ObjectStore {
   readonly #root: string;
+  readonly #keptFreeBytes: number;
 
-  private constructor(root: string) {
+  private constructor(root: string, keptFree: number) {
     this.#root = root;
+    this.#keptFreeBytes = keptFree;
   }
 
   /** Makes the directory where it is missing (readable by its owner alone) and removes what crashes left. Throws `store/failed`. */
-  static async open(root: string): Promise<DirectoryObjectStore> {
+  static async open(root: string, options: DirectoryObjectStoreOptions = {}): Promise<DirectoryObjectStore> {
     return attempt("open", async () => {
       await mkdir(join(root, "incoming"), { recursive: true, mode: 0o700 });
       await removeAbandoned(join(root, "incoming"), Date.now() - abandonedAfterMs);
-      return new DirectoryObjectStore(root);
+      return new DirectoryObjectStore(root, options.keptFreeBytes ?? keptFreeBytes);
     });
   }
 
@@ -86,6 +96,8 @@ export class DirectoryObjectStore implements ObjectStore {
   }
 
   async #write(path: string, bytes: Uint8Array): Promise<void> {
+    const { bavail, bsize } = await statfs(this.#root);
+    if (bavail * bsize < this.#keptFreeBytes + bytes.length) throw full();
     const made = await mkdir(dirname(path), { recursive: true, mode: 0o700 });
     if (made !== undefined) await syncFolder(this.#root);
     await replaceFile(path, bytes, { temporary: join(this.#root, "incoming", randomUUID()) });
@@ -105,9 +117,19 @@ async function attempt<T>(step: string, action: () => Promise<T>): Promise<T> {
   try {
     return await action();
   } catch (cause) {
-    if (cause instanceof SpaceError) throw cause;
+    if (isFull(cause) || (isSpaceError(cause) && isFull(cause.cause))) throw full(cause);
+    if (isSpaceError(cause)) throw cause;
     throw new SpaceError("store/failed", { step }, { cause });
   }
+}
+
+function full(cause?: unknown): SpaceError<"store/full"> {
+  return new SpaceError("store/full", { what: "snapshots" }, { cause });
+}
+
+/** No room for bytes, or for names; or this user has had his share. */
+function isFull(error: unknown): boolean {
+  return error instanceof Error && "code" in error && (error.code === "ENOSPC" || error.code === "EDQUOT");
 }
 
 async function statIfThere(path: string): Promise<Stats | undefined> {

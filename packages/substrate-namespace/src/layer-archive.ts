@@ -25,6 +25,14 @@ const common = ["--numeric-owner", "--xattrs", "--xattrs-include=user.*", "--for
 const createCommand = ["tar", "--create", ...common, "--sparse", "--one-file-system", "--file=-", "."];
 const extractCommand = ["tar", "--extract", ...common, "--same-owner", "--same-permissions", "--file=-"];
 
+/** What the kernel takes as one path. An archive names files by their paths, so that a longer one could not be unpacked. */
+const pathLimitBytes = 4095;
+/** Prints something at the first path that is longer. Names of 255 bytes at most need 16 folders for it: nothing above is compared. */
+const longPathCommand = [
+  ...["find", ".", "-xdev", "-mindepth", "16", "-regextype", "posix-extended"],
+  ...["-regex", `.{${pathLimitBytes}}..*`, "-printf", "long", "-quit"],
+];
+
 const shownBytes = 2000;
 
 /** Both launchers' own mode for it: no shell, writes confined to `cwd`. `launcher` is the program and its first arguments. */
@@ -37,7 +45,10 @@ export function rangeRunner([program = "", ...first]: readonly string[]): RangeR
     });
 }
 
-/** Archives a layer that nobody writes to. Throws `substrate/failed` at the end of the stream when it is not whole. */
+/**
+ * Archives a layer that nobody writes to. Throws `input/too-large` for one with a path that could not be unpacked, before
+ * the stream has ended, and `substrate/failed` at its end when it is not whole.
+ */
 export async function* archiveLayer(
   run: RangeRunner,
   uidBase: number,
@@ -45,16 +56,35 @@ export async function* archiveLayer(
 ): AsyncGenerator<Uint8Array> {
   const child = run(uidBase, createCommand, layer, "ignore");
   const ended = endOf(child);
+  const search = run(uidBase, longPathCommand, layer, "ignore");
+  const searched = searchFor(search).then((found) => {
+    if (found === "long") child.kill("SIGKILL"); // its length grows with the square of the depth
+    return found;
+  });
   try {
     if (child.stdout !== null) {
       for await (const chunk of child.stdout) if (chunk instanceof Uint8Array) yield chunk;
     }
     const problem = await ended;
-    if (problem !== undefined)
-      throw new SpaceError("substrate/failed", { step: "archive" }, { cause: problem });
+    const found = await searched;
+    if (found === "long")
+      throw new SpaceError("input/too-large", { what: "a path in the sandbox", limitBytes: pathLimitBytes });
+    if (problem !== undefined || found !== "none")
+      throw new SpaceError("substrate/failed", { step: "archive" }, { cause: problem ?? found });
   } finally {
     child.kill("SIGKILL"); // no effect on one that has ended; the reader may have stopped early
+    search.kill("SIGKILL");
   }
+}
+
+/** Never rejects. */
+async function searchFor(search: ChildProcess): Promise<"long" | "none" | Error> {
+  let printed = "";
+  search.stdout?.setEncoding("latin1").on("data", (text: string) => {
+    printed += text;
+  });
+  const problem = await endOf(search);
+  return printed === "" ? (problem ?? "none") : "long";
 }
 
 /** Unpacks an archive into an empty layer. Throws `snapshot/refused` when it is damaged, or what its source throws. */

@@ -183,7 +183,38 @@ function lifeCases(host: () => GuestHost): void {
   });
 }
 
+/** Makes a file below folders of these names, each entered before the next is made. */
+const nested = (names: string, file: string): readonly string[] => [
+  "python3",
+  "-c",
+  `import os\nfor name in ${names}:\n  os.mkdir(name); os.chdir(name)\nopen(${file}, "w").write("deep")`,
+];
+
 function snapshotCases(host: () => GuestHost): void {
+  it("keeps a path as long as the kernel takes it, and refuses a longer one while the guest goes on", async () => {
+    const guest = await host().start();
+    // "./home/user/" and 20 folders of 200 bytes leave 63 of 4095.
+    await guest.run([...nested('["n" * 200] * 20', '"f" * 63')]);
+    await host().substrate.freeze(guest.activationId);
+    const chunks = await collect(host().substrate.snapshot(guest.activationId));
+    const copy = await host().start({}, fromChunks(chunks));
+    assert.equal(await copy.shell("find . -name 'fff*' -printf '%s\n'"), "4\n");
+    await host().substrate.stop(copy.activationId);
+    await host().substrate.thaw(guest.activationId);
+
+    await guest.run([...nested('["d"] * 10000', '"leaf"')]);
+    await host().substrate.freeze(guest.activationId);
+    await assert.rejects(
+      collect(host().substrate.snapshot(guest.activationId)),
+      (error) => isSpaceError(error, "input/too-large") && error.details.limitBytes === 4095,
+    );
+    await host().substrate.thaw(guest.activationId);
+    assert.equal(await guest.shell("rm -rf d; ls | cut -c1-3"), "nnn\n");
+    await host().substrate.freeze(guest.activationId);
+    assert.ok((await collect(host().substrate.snapshot(guest.activationId))).length > 0);
+    await host().substrate.stop(guest.activationId);
+  });
+
   it("restores a layer exactly, under another range of user ids", async () => {
     const guest = await host().start();
     await guest.shell(
