@@ -14,6 +14,8 @@ export class ConnectedWorkers implements WorkerDirectory {
   readonly #clock: Clock;
   readonly #startedMs: number;
   readonly #known = new Map<WorkerId, KnownWorker>();
+  /** Those that are here: asked for far more often than it changes. */
+  #here: readonly WorkerHandle[] = [];
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -25,7 +27,7 @@ export class ConnectedWorkers implements WorkerDirectory {
   }
 
   all(): readonly WorkerHandle[] {
-    return [...this.#known.values()].flatMap(({ handle }) => (handle === undefined ? [] : [handle]));
+    return this.#here;
   }
 
   /** Where its node-api is, or was when it was last here: an address only locates. */
@@ -43,22 +45,19 @@ export class ConnectedWorkers implements WorkerDirectory {
   /** The newest link of a worker is the one that counts. */
   add(handle: WorkerHandle): void {
     const { workerId, endpoint } = handle;
-    this.#known.set(workerId, {
-      handle,
-      endpoint: { workerId, host: endpoint.host, port: endpoint.port },
-      sinceMs: this.#clock.monotonicMs(),
-    });
+    this.#set(workerId, handle, { workerId, host: endpoint.host, port: endpoint.port });
   }
 
   /** Only this link: a newer one of the same worker stays (incident 1). Whether it was there. */
   removeIfStillAt(handle: WorkerHandle): boolean {
     const known = this.#known.get(handle.workerId);
     if (known?.handle !== handle) return false;
-    this.#known.set(handle.workerId, {
-      endpoint: known.endpoint,
-      handle: undefined,
-      sinceMs: this.#clock.monotonicMs(),
-    });
+    this.#set(handle.workerId, undefined, known.endpoint);
     return true;
+  }
+
+  #set(workerId: WorkerId, handle: WorkerHandle | undefined, endpoint: WorkerEndpoint): void {
+    this.#known.set(workerId, { handle, endpoint, sinceMs: this.#clock.monotonicMs() });
+    this.#here = [...this.#known.values()].flatMap(({ handle: here }) => here ?? []);
   }
 }

@@ -32,15 +32,15 @@ export class Placements {
     }
     const held = ({ workerId }: WorkerHandle): number =>
       (load.get(workerId) ?? 0) + (this.#reserved.get(workerId) ?? 0);
-    const [best] = this.#workers
-      .all()
-      .filter(
-        (worker) => (asked === undefined || worker.workerId === asked) && held(worker) < worker.capacity,
-      )
-      .map((worker) => ({ worker, fullness: held(worker) / worker.capacity }))
-      .toSorted((a, b) => a.fullness - b.fullness);
+    let best: WorkerHandle | undefined;
+    let least = 1; // full
+    for (const worker of this.#workers.all()) {
+      const fullness = held(worker) / worker.capacity;
+      const isMeant = asked === undefined || worker.workerId === asked;
+      if (isMeant && fullness < least) [best, least] = [worker, fullness];
+    }
     if (best === undefined) throw new SpaceError("worker/none-free", {});
-    return this.reserve(best.worker);
+    return this.reserve(best);
   }
 
   /** Takes this worker, whatever it holds. */

@@ -21,8 +21,8 @@ export class GatewayOracle {
   readonly #capabilities = new Map<string, KnownCapability>();
   /** When a gateway first heard that a route is rejected. */
   readonly #rejections = new Map<string, number>();
-  /** Until when a caller is authorised at a gateway, and the route that it was granted last. */
-  readonly #grants = new Map<string, { readonly untilMs: number; readonly route: string }>();
+  /** Until when a caller is authorised at a gateway, and what it was granted last. */
+  readonly #grants = new Map<string, { readonly untilMs: number; readonly known: KnownCapability }>();
   #repair: { readonly key: string; readonly step: number } | undefined;
 
   constructor(loop: EventLoop, violate: (statement: Statement, problem: string) => void) {
@@ -40,11 +40,13 @@ export class GatewayOracle {
     const limitMs = isRepair && heldMs > askedMs + clockMarginMs ? heldMs : Number.POSITIVE_INFINITY;
     return (token) => {
       const { nowMs: issuedMs } = this.#loop;
-      if (!this.#capabilities.has(token))
-        this.#capabilities.set(token, { read: readCapability(token), issuedMs, askedMs });
+      let known = this.#capabilities.get(token);
+      if (known === undefined) {
+        known = { token, read: undefined, issuedMs, askedMs };
+        this.#capabilities.set(token, known);
+      }
       const untilMs = Math.min(askedMs + authorisationMs, limitMs);
-      const route = routeOf(readCapability(token));
-      this.#grants.set(key, { untilMs: Math.max(untilMs, this.#grants.get(key)?.untilMs ?? 0), route });
+      this.#grants.set(key, { untilMs: Math.max(untilMs, this.#grants.get(key)?.untilMs ?? 0), known });
     };
   }
 
@@ -52,10 +54,11 @@ export class GatewayOracle {
    * A recognised rejection reached a gateway: a look-up for the same authority in this very turn is a repair; unless
    * another route was granted since, which is taken in its place, and whose use may begin a check like any other.
    */
-  rejected(gateway: string, { operation, capability, path }: Presentation): void {
-    const key = `${gateway} ${operation.authorityFor(path)}`;
+  rejected({ key, capability }: Presentation): void {
     const rejected = routeOf(capability);
-    if (this.#grants.get(key)?.route === rejected) this.#repair = { key, step: this.#loop.steps };
+    const granted = this.#grants.get(key)?.known;
+    if (granted !== undefined && routeOf(readOf(granted)) === rejected)
+      this.#repair = { key, step: this.#loop.steps };
     const route = `${key} ${rejected}`;
     if (!this.#rejections.has(route)) this.#rejections.set(route, this.#loop.nowMs);
   }
@@ -77,22 +80,24 @@ export class GatewayOracle {
       return undefined;
     }
     const { nowMs } = this.#loop;
-    const untilMs = this.#grants.get(`${gateway} ${operation.authorityFor(path)}`)?.untilMs ?? 0;
+    const key = `${gateway} ${operation.authorityFor(path)}`;
+    const untilMs = this.#grants.get(key)?.untilMs ?? 0;
     if (nowMs > untilMs + clockMarginMs)
       this.#violate(
         "R-25: authorisation ends",
         `operation ${operation.number} was presented ${nowMs - untilMs} ms after its caller's authorisation had ended`,
       );
-    const { read: capability, issuedMs, askedMs } = known;
+    const { issuedMs, askedMs } = known;
     const presentation: Presentation = {
       operation,
-      capability,
+      capability: readOf(known),
       presenter: gateway,
       sentMs: nowMs,
       issuedMs,
       askedMs,
       host,
       path,
+      key,
       epoch: undefined,
       isForwarded: false,
     };
@@ -107,9 +112,9 @@ export class GatewayOracle {
     if (last === undefined || path === continuedPath) return;
     if (operation.presented.length >= presentationsLimit)
       this.#violate("R-26: one repair", `operation ${operation.number} is presented again and again`);
-    const route = `${presenter} ${operation.authorityFor(last.path)} ${routeOf(last.capability)}`;
-    const rejectedMs = this.#rejections.get(route);
-    if (rejectedMs === undefined || last.presenter !== presenter) return;
+    if (last.presenter !== presenter) return;
+    const rejectedMs = this.#rejections.get(`${last.key} ${routeOf(last.capability)}`);
+    if (rejectedMs === undefined) return;
     if (askedMs < rejectedMs && issuedMs > rejectedMs)
       this.#violate(
         "R-24: only a fresh look-up repairs",
@@ -120,4 +125,9 @@ export class GatewayOracle {
 
 function routeOf({ generation, attempt }: ReadCapability): string {
   return `${generation} ${attempt}`;
+}
+
+function readOf(known: KnownCapability): ReadCapability {
+  known.read ??= readCapability(known.token);
+  return known.read;
 }

@@ -21,8 +21,8 @@ export class LifecycleOracle {
     this.#states.set(after.sandboxId, after.state);
     if (before === undefined) return;
     this.#isByItsOwner(before, after);
-    const attempts = [before, after].map(({ execution }) => execution.identity.activation.attempt);
-    const [old = 0, now = 0] = attempts;
+    const old = before.execution.identity.activation.attempt;
+    const now = after.execution.identity.activation.attempt;
     const isStart = before.state === "creating" || before.state === "resuming";
     const isTakenOver = before.state === after.state && before.claim?.owner !== after.claim?.owner;
     if (isTakenOver && replicaOf(before) !== replicaOf(after)) this.onHandOver();
@@ -61,5 +61,5 @@ export class LifecycleOracle {
 }
 
 function replicaOf({ claim }: SandboxRecord): string | undefined {
-  return claim?.owner.split("/")[0];
+  return claim?.owner.slice(0, claim.owner.indexOf("/"));
 }

@@ -19,11 +19,17 @@ interface Floor {
   readonly isRetired: boolean;
 }
 
+interface EpochEnd {
+  readonly epoch: bigint;
+  readonly atMs: number;
+}
+
 /** What workers have made durable: records, epochs, keys. */
 export class ReceiverOracle {
   readonly #loop: EventLoop;
   readonly #violate: (statement: Statement, problem: string) => void;
-  readonly #epochEnds = new Map<string, number>();
+  /** Of each host, then of each sandbox, in their order. */
+  readonly #epochEnds = new Map<string, Map<SandboxId, EpochEnd[]>>();
   readonly #floors = new Map<string, Map<SandboxId, Floor>>();
   readonly #ordered = new Set<string>();
   readonly #revoked = new Map<string, number>();
@@ -101,7 +107,7 @@ export class ReceiverOracle {
         `R-12 ${host}: the record of ${now.sandboxId} went back from ${old.generation} to ${now.generation}`,
       );
     if (before.epoch !== after.epoch)
-      this.#epochEnds.set(`${host} ${now.sandboxId} ${before.epoch}`, this.#loop.nowMs);
+      this.#endsOf(host, now.sandboxId).push({ epoch: before.epoch, atMs: this.#loop.nowMs });
   }
 
   /** Something that was let in under this epoch has reached a process. */
@@ -122,12 +128,21 @@ export class ReceiverOracle {
   /** Bytes of a presented operation leave the worker, either way, under the record that it has now. */
   forwarded({ epoch, host, operation }: Presentation, record: RuntimeRecord | undefined): void {
     if (epoch === undefined || record?.epoch === epoch) return;
-    const endedMs = this.#epochEnds.get(`${host} ${operation.sandboxId} ${epoch}`);
+    const ends = this.#endsOf(host, operation.sandboxId);
+    const endedMs = ends.findLast((end) => end.epoch === epoch)?.atMs;
     if (endedMs === undefined || this.#loop.nowMs > endedMs + epochEndMs)
       this.#violate(
         "3: no byte after the epoch",
         `${host} forwarded bytes of operation ${operation.number} after epoch ${epoch}`,
       );
+  }
+
+  #endsOf(host: string, sandboxId: SandboxId): EpochEnd[] {
+    const ofHost = this.#epochEnds.get(host) ?? new Map<SandboxId, EpochEnd[]>();
+    this.#epochEnds.set(host, ofHost);
+    const ends = ofHost.get(sandboxId) ?? [];
+    ofHost.set(sandboxId, ends);
+    return ends;
   }
 
   /** R-10: a receiver has made this bundle durable: what it leaves out is revoked there from now on. */

@@ -151,7 +151,7 @@ export class SimWorkerStore extends MemoryWorkerStore {
       for (const [at, id] of ids.entries()) {
         const old = before[at];
         if (old === undefined) activations.delete(id);
-        else activations.set(id, old);
+        else activations.set(old);
       }
     });
   }

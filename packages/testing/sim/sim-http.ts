@@ -16,12 +16,13 @@ export interface HttpOutcome {
 
 /** The events of a node object, without the rest of it. */
 class Events {
-  readonly #listeners = new Map<string, Listener[]>();
+  /** Side by side: there are few, and many objects that have some. */
+  readonly #events: string[] = [];
+  readonly #listeners: Listener[] = [];
 
   on(event: string, listener: Listener): this {
-    const listeners = this.#listeners.get(event);
-    if (listeners === undefined) this.#listeners.set(event, [listener]);
-    else listeners.push(listener);
+    this.#events.push(event);
+    this.#listeners.push(listener);
     return this;
   }
 
@@ -30,7 +31,9 @@ class Events {
   }
 
   emit(event: string, ...args: unknown[]): void {
-    for (const listener of this.#listeners.get(event) ?? []) listener(...(args as never[])); // cast: as node calls it
+    for (let at = 0; at < this.#events.length; at += 1) {
+      if (this.#events[at] === event) this.#listeners[at]?.(...(args as never[])); // cast: as node calls it
+    }
   }
 }
 

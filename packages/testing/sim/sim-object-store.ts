@@ -72,7 +72,7 @@ export class SimObjectStore extends MemoryObjectStore {
 
 /** One byte is another. */
 function altered(bytes: Uint8Array, at: number): Uint8Array {
-  const copy = Uint8Array.from(bytes);
+  const copy = new Uint8Array(bytes);
   copy[at] = (copy[at] ?? 0) ^ 1;
   return copy;
 }

@@ -1,21 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-import type { SandboxId } from "@space/model";
-import { headerValue } from "@space/wire";
 import { eachFrame, isData, isHead, isOpening, isOver } from "./frames.ts";
 import type { Oracle } from "./oracle.ts";
 import type { SimDisk } from "./sim-disk.ts";
 import { operationHeader } from "./sim-guest.ts";
 import type { Tap } from "./sim-socket.ts";
 import type { Presentation } from "./truth.ts";
-
-interface SentHead {
-  readonly path: string;
-  readonly capability: string;
-  readonly sandbox: SandboxId;
-  readonly headers: readonly string[];
-}
 
 /** The two ends of a link between a gateway and a worker: who presents what, what is rejected, and what is forwarded when. */
 export function gatewayTaps(
@@ -28,25 +19,23 @@ export function gatewayTaps(
   return {
     gatewayEnd: {
       sent: (bytes) =>
-        eachFrame(bytes, (type, stream, payload) => {
+        eachFrame(bytes, (type, stream, from, to) => {
           if (!isOpening(type)) return;
-          const head = JSON.parse(payload.toString("utf8")) as SentHead; // cast: our own gateway wrote it
-          const number = Number(headerValue(head.headers, operationHeader));
-          const operation = oracle.operations.get(number);
+          const head = bytes.toString("latin1", from, to);
+          const operation = oracle.operations.get(operationIn(head));
           if (operation === undefined) return;
-          const presentation = oracle.gateways.presented(
-            { gateway, host, path: head.path },
-            operation,
-            head.capability,
-          );
+          const path = textAfter('"path":"', head);
+          const capability = textAfter('"capability":"', head);
+          const presentation = oracle.gateways.presented({ gateway, host, path }, operation, capability);
           if (presentation !== undefined) presented.set(stream, presentation);
         }),
       arrived: (bytes) =>
-        eachFrame(bytes, (type, stream, payload) => {
+        eachFrame(bytes, (type, stream, from, to) => {
           const presentation = isHead(type) ? presented.get(stream) : undefined;
           if (presentation === undefined) return;
-          if (payload.includes('"status":421')) oracle.gateways.rejected(gateway, presentation);
-          else if (payload.includes('"space-verdict","deny"')) oracle.gateways.denied(presentation);
+          const head = bytes.toString("latin1", from, to);
+          if (head.includes('"status":421')) oracle.gateways.rejected(presentation);
+          else if (head.includes('"space-verdict","deny"')) oracle.gateways.denied(presentation);
         }),
     },
     workerEnd: {
@@ -72,11 +61,9 @@ export function bridgeTap(oracle: Oracle, host: string, disk: SimDisk): Tap {
   return {
     arrived: () => undefined,
     sent: (bytes) =>
-      eachFrame(bytes, (type, stream, payload) => {
+      eachFrame(bytes, (type, stream, from, to) => {
         if (isOpening(type)) {
-          if (!payload.includes(operationHeader)) return; // a command
-          const head = JSON.parse(payload.toString("utf8")) as SentHead; // cast: our own worker wrote it
-          const operation = oracle.operations.get(Number(headerValue(head.headers, operationHeader)));
+          const operation = oracle.operations.get(operationIn(bytes.toString("latin1", from, to)));
           const presentation = operation?.presented.findLast(
             (other) => other.host === host && other.epoch !== undefined,
           );
@@ -95,4 +82,16 @@ export function bridgeTap(oracle: Oracle, host: string, disk: SimDisk): Tap {
         if (isOver(type)) open.delete(stream);
       }),
   };
+}
+
+/** The operation that a head names; NaN when it is a command. */
+function operationIn(head: string): number {
+  return Number(textAfter(`"${operationHeader}","`, head) || Number.NaN);
+}
+
+/** What a JSON text says from this mark to the end of the string; empty without the mark. What is sought has no escapes. */
+function textAfter(mark: string, text: string): string {
+  const at = text.indexOf(mark);
+  const from = at + mark.length;
+  return at < 0 ? "" : text.slice(from, text.indexOf('"', from));
 }

@@ -36,6 +36,8 @@ export interface Presentation {
   readonly askedMs: number;
   readonly host: string;
   readonly path: string;
+  /** Gateway and authority: on whose look-ups it rests. */
+  readonly key: string;
   /** the epoch of the record when it arrived; set then. */
   epoch: bigint | undefined;
   /** Whether the worker passed it on to its bridge. */
@@ -71,7 +73,9 @@ export interface TrueSandbox {
 }
 
 export interface KnownCapability {
-  readonly read: ReadCapability;
+  readonly token: string;
+  /** Read when it is first asked for. */
+  read: ReadCapability | undefined;
   readonly issuedMs: number;
   /** When the look-up that brought it began. */
   readonly askedMs: number;

@@ -26,6 +26,7 @@ import {
   type TenantRecord,
   type WorkerId,
 } from "@space/model";
+import { PlaceIndex, TimeIndex } from "./memory-row-index.ts";
 import {
   changeRow,
   liveStates,
@@ -49,13 +50,19 @@ interface Order {
 /** What a control plane's database holds, with every rule of the real one; each call is one write, or one read, whole. */
 export class MemoryControlTables {
   readonly #rows = new Map<SandboxId, SandboxRow>();
+  readonly #due = new TimeIndex(dueMs);
+  readonly #claimed = new TimeIndex(({ claim }) => claim?.untilMs ?? Number.POSITIVE_INFINITY);
+  readonly #recoverable = new TimeIndex(recoverableMs);
+  readonly #places = new PlaceIndex();
   readonly #tenants = new Map<TenantId, TenantRecord & { live: number }>();
   readonly #keys = new Map<Digest, ApiKeyRecord & { revoked: boolean }>();
   readonly signingKeys = new MemorySigningKeys();
   readonly #idempotency = new Map<string, { readonly sandboxId: SandboxId; readonly fingerprint: Digest }>();
+  readonly #idempotencyOf = new Map<SandboxId, string>();
   readonly #orders = new Map<number, Order>();
   readonly #enrolments = new Map<WorkerId, { readonly token: string; readonly previous: string | null }>();
   readonly #receivers = new Map<WorkerId, ReceiverRecord>();
+  #receiverList: readonly ReceiverRecord[] | undefined;
   #orderId = 0;
   /** Told of every change of a sandbox's row, in the instant in which it is durable. */
   onChange: (before: SandboxRecord | undefined, after: SandboxRecord) => void = () => undefined;
@@ -83,8 +90,11 @@ export class MemoryControlTables {
     const { sandboxId } = identity;
     const row = newRow(sandbox);
     this.#rows.set(sandboxId, row);
-    if (name !== undefined && idempotency !== undefined)
+    this.#file(undefined, row);
+    if (name !== undefined && idempotency !== undefined) {
       this.#idempotency.set(name, { sandboxId, fingerprint: idempotency.fingerprint });
+      this.#idempotencyOf.set(sandboxId, name);
+    }
     this.onChange(undefined, row.record);
     return { kind: "begun", record: row.record };
   }
@@ -98,6 +108,7 @@ export class MemoryControlTables {
     if (change.kind === "claim-resume" && tenant.live >= tenant.sandboxLimit)
       return { kind: "limit", limit: tenant.sandboxLimit };
     changeRow(row, change, nowMs);
+    this.#file(before, row);
     tenant.live += Number(liveStates.has(row.record.state)) - Number(liveStates.has(before.state));
     if (change.kind === "fail") this.#forgetKey(on.sandboxId);
     this.onChange(before, row.record);
@@ -117,34 +128,19 @@ export class MemoryControlTables {
   }
 
   due(nowMs: number, limit: number): readonly SandboxRecord[] {
-    const isDue = ({ state, endAtMs, onTimeout, snapshot }: SandboxRecord): boolean =>
-      endAtMs <= nowMs &&
-      (state === "running" || (state === "lost" && (onTimeout === "kill" || snapshot === null)));
-    return this.#where(isDue)
-      .toSorted((a, b) => a.endAtMs - b.endAtMs)
-      .slice(0, limit);
+    return this.#due.until(nowMs, limit);
   }
 
   abandoned(nowMs: number, limit: number): readonly SandboxRecord[] {
-    const until = ({ claim }: SandboxRecord): number => claim?.untilMs ?? Number.POSITIVE_INFINITY;
-    return this.#where((record) => until(record) <= nowMs)
-      .toSorted((a, b) => until(a) - until(b))
-      .slice(0, limit);
+    return this.#claimed.until(nowMs, limit);
   }
 
   recoverable(nowMs: number, limit: number): readonly SandboxRecord[] {
-    const isMeant = ({ state, autoRecover, snapshot, endAtMs }: SandboxRecord): boolean =>
-      state === "lost" && autoRecover && snapshot !== null && endAtMs > nowMs;
-    return this.#where(isMeant)
-      .toSorted((a, b) => a.endAtMs - b.endAtMs)
-      .slice(0, limit);
+    return this.#recoverable.after(nowMs, limit);
   }
 
   onWorker(workerId: WorkerId): readonly SandboxRecord[] {
-    return this.#where(({ execution, snapshot }) => {
-      const isThere = execution.state !== "ended" && execution.identity.placement.workerId === workerId;
-      return isThere || snapshot?.frozenOn === workerId;
-    });
+    return this.#places.on(workerId);
   }
 
   live(): readonly SandboxRecord[] {
@@ -155,15 +151,7 @@ export class MemoryControlTables {
   }
 
   load(): ReadonlyMap<WorkerId, number> {
-    const load = new Map<WorkerId, number>();
-    const add = (workerId: WorkerId): void => void load.set(workerId, (load.get(workerId) ?? 0) + 1);
-    for (const { record } of this.#rows.values()) {
-      const { execution, snapshot } = record;
-      if (execution.state !== "ended") add(execution.identity.placement.workerId);
-      const frozenOn = snapshot?.frozenOn ?? null;
-      if (frozenOn !== null) add(frozenOn);
-    }
-    return load;
+    return this.#places.load();
   }
 
   manifest(sandboxId: SandboxId, digest: Digest): StoredManifest | undefined {
@@ -205,6 +193,7 @@ export class MemoryControlTables {
   }
 
   enqueue(effects: readonly SideEffect[]): readonly PendingSideEffect[] {
+    if (effects.length === 0) return [];
     return effects.map((effect) => {
       const subject = subjectOf(effect);
       const sandboxId = effect.kind === "retire" ? effect.identity.sandboxId : effect.sandboxId;
@@ -246,7 +235,8 @@ export class MemoryControlTables {
   }
 
   receivers(): readonly ReceiverRecord[] {
-    return [...this.#receivers.values()].toSorted((a, b) => (a.workerId < b.workerId ? -1 : 1));
+    this.#receiverList ??= [...this.#receivers.values()].sort((a, b) => (a.workerId < b.workerId ? -1 : 1));
+    return this.#receiverList;
   }
 
   acknowledgeOrder(workerId: WorkerId, position: number): void {
@@ -256,13 +246,13 @@ export class MemoryControlTables {
       this.onOrder(order.pending.effect, true);
     }
     const receiver = this.#receiver(workerId);
-    this.#receivers.set(workerId, { ...receiver, position: Math.max(receiver.position, position) });
+    this.#setReceiver({ ...receiver, position: Math.max(receiver.position, position) });
   }
 
   acknowledgeBundle(workerId: WorkerId, version: number): void {
     const receiver = this.#receiver(workerId);
     const bundleVersion = Math.max(receiver.bundleVersion, version);
-    this.#receivers.set(workerId, { ...receiver, bundleVersion });
+    this.#setReceiver({ ...receiver, bundleVersion });
   }
 
   recordLease(workerId: WorkerId, lease: StoredLease): StoredLease | undefined {
@@ -272,12 +262,17 @@ export class MemoryControlTables {
     const held = receiver.lease;
     const isLater = held === null || held.grantedAtMs + held.termMs < lease.grantedAtMs + lease.termMs;
     const next = isLater ? lease : { ...held, grantedAtMs: held.grantedAtMs + 1 };
-    this.#receivers.set(workerId, { ...receiver, lease: next });
+    this.#setReceiver({ ...receiver, lease: next });
     return next;
   }
 
   #receiver(workerId: WorkerId): ReceiverRecord {
     return this.#receivers.get(workerId) ?? { workerId, position: 0, bundleVersion: 0, lease: null };
+  }
+
+  #setReceiver(receiver: ReceiverRecord): void {
+    this.#receivers.set(receiver.workerId, receiver);
+    this.#receiverList = undefined;
   }
 
   postpone(id: number, notBeforeMs: number): void {
@@ -338,8 +333,16 @@ export class MemoryControlTables {
   }
 
   #forgetKey(sandboxId: SandboxId): void {
-    for (const [name, held] of this.#idempotency)
-      if (held.sandboxId === sandboxId) this.#idempotency.delete(name);
+    const name = this.#idempotencyOf.get(sandboxId);
+    if (name !== undefined) this.#idempotency.delete(name);
+    this.#idempotencyOf.delete(sandboxId);
+  }
+
+  #file(before: SandboxRecord | undefined, row: SandboxRow): void {
+    this.#due.file(row);
+    this.#claimed.file(row);
+    this.#recoverable.file(row);
+    this.#places.file(before, row);
   }
 
   #where(condition: (record: SandboxRecord) => boolean): SandboxRecord[] {
@@ -347,6 +350,18 @@ export class MemoryControlTables {
     for (const { record } of this.#rows.values()) if (condition(record)) found.push(record);
     return found;
   }
+}
+
+/** When the life of what is there ends: of what runs, and of what is lost and need not be kept. */
+function dueMs({ state, endAtMs, onTimeout, snapshot }: SandboxRecord): number {
+  const mayEnd = state === "running" || (state === "lost" && (onTimeout === "kill" || snapshot === null));
+  return mayEnd ? endAtMs : Number.POSITIVE_INFINITY;
+}
+
+/** Until when what is lost is brought back by itself. */
+function recoverableMs({ state, autoRecover, snapshot, endAtMs }: SandboxRecord): number {
+  const isMeant = state === "lost" && autoRecover && snapshot !== null;
+  return isMeant ? endAtMs : Number.POSITIVE_INFINITY;
 }
 
 type Position = Pick<SandboxRecord, "startedAtMs" | "sandboxId">;

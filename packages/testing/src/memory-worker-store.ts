@@ -14,11 +14,12 @@ import {
   type SuccessionStore,
   sameRoute,
 } from "@space/model";
+import { MemoryActivations } from "./memory-activations.ts";
 
 /** What outlives a {@link MemoryWorkerStore} that is closed, as a disk would. */
 export class MemoryDisk {
   readonly records = new Map<SandboxId, RuntimeRecord>();
-  readonly activations = new Map<ActivationId, ActivationRecord>();
+  readonly activations = new MemoryActivations();
   bundle: { readonly version: number; readonly token: string } | undefined;
   feedPosition = 0;
   succession: { readonly held: string | null; readonly next: string | null } = { held: null, next: null };
@@ -28,7 +29,7 @@ export class MemoryDisk {
   copy(): MemoryDisk {
     const copy = new MemoryDisk();
     for (const [key, value] of this.records) copy.records.set(key, value);
-    for (const [key, value] of this.activations) copy.activations.set(key, value);
+    for (const activation of this.activations.values()) copy.activations.set(activation);
     copy.bundle = this.bundle;
     copy.succession = this.succession;
     copy.feedPosition = this.feedPosition;
@@ -72,6 +73,7 @@ export class MemoryWorkerStore implements RuntimeRecordStore, ActivationStore, S
 
   prune(keepRetired: number): number {
     this.#write("prune");
+    if (this.#disk.records.size <= keepRetired) return 0;
     const retired = this.all().filter(({ state }) => state === "retired");
     const forgotten = retired.slice(0, Math.max(0, retired.length - keepRetired));
     for (const { identity } of forgotten) this.#disk.records.delete(identity.sandboxId);
@@ -120,20 +122,20 @@ export class MemoryWorkerStore implements RuntimeRecordStore, ActivationStore, S
   }
 
   allActivations(): readonly ActivationRecord[] {
-    return [...this.#disk.activations.values()];
+    return this.#disk.activations.values();
   }
 
   writeActivation(activation: ActivationRecord): void {
     this.#write(`activation-${activation.phase}`);
     this.#keepOneProcess(activation, undefined);
-    this.#disk.activations.set(activation.identity.activation.id, Object.freeze({ ...activation }));
+    this.#disk.activations.set(Object.freeze({ ...activation }));
   }
 
   continueActivation(from: ActivationId, next: ActivationRecord): void {
     this.#write("activation-continued");
     this.#keepOneProcess(next, from);
     this.#disk.activations.delete(from);
-    this.#disk.activations.set(next.identity.activation.id, Object.freeze({ ...next }));
+    this.#disk.activations.set(Object.freeze({ ...next }));
   }
 
   removeActivation(id: ActivationId): void {
@@ -154,14 +156,9 @@ export class MemoryWorkerStore implements RuntimeRecordStore, ActivationStore, S
   #keepOneProcess(next: ActivationRecord, except: ActivationId | undefined): void {
     const hasManifest = next.phase === "snapshotted" || next.phase === "kept";
     if (hasManifest !== (next.manifest !== null)) throw broken("snapshot_has_its_manifest");
-    for (const other of this.#disk.activations.values()) {
-      const { id } = other.identity.activation;
-      if (id === except || id === next.identity.activation.id) continue;
-      if (other.startedAs === next.startedAs) throw broken("one_activation_per_process");
-      const sameSandbox = other.identity.sandboxId === next.identity.sandboxId;
-      if (sameSandbox && other.identity.generation === next.identity.generation)
-        throw broken("r3_one_process_per_generation");
-    }
+    const { activations } = this.#disk;
+    if (activations.ofProcess(next, except) !== undefined) throw broken("one_activation_per_process");
+    if (activations.ofGeneration(next, except) !== undefined) throw broken("r3_one_process_per_generation");
   }
 }
 
