@@ -46,6 +46,9 @@ interface Probe {
   readonly presenter: string;
 }
 
+/** Of so many of what passed by last one is replayed. */
+const carriedLimit = 60;
+
 const own: Statement = "1: no effect across executions";
 
 /**
@@ -56,11 +59,13 @@ export class Prober {
   readonly #ports: ProberPorts;
   readonly #owner = new Incarnation("prober");
   readonly #pems = new Map<string, string>();
+  readonly #keys = new Map<string, SigningKey>();
   readonly #carried: {
     readonly workerId: string;
     readonly token: string;
     readonly kind: "install" | "retire";
   }[] = [];
+  #carriedCount = 0;
   #stopped = false;
 
   constructor(ports: ProberPorts) {
@@ -69,8 +74,8 @@ export class Prober {
 
   /** Something that was signed for a worker has passed by. */
   carried(workerId: string, kind: "install" | "retire", token: string): void {
-    this.#carried.push({ workerId, kind, token });
-    if (this.#carried.length > 60) this.#carried.shift();
+    this.#carried[this.#carriedCount % carriedLimit] = { workerId, kind, token };
+    this.#carriedCount += 1;
   }
 
   start(): void {
@@ -190,14 +195,20 @@ export class Prober {
       .find(({ kid }) => this.#pems.has(kid) && oracle.receivers.revokedMs(host, kid) !== undefined);
     const pem = ended && this.#pems.get(ended.kid);
     if (pem === undefined) return undefined;
-    const token = this.#token(importSigningKey(pem), identity, presenter);
+    const token = this.#token(this.#keyOf(pem), identity, presenter);
     return { statement: "R-10: keys", what: "a revoked key's", token, target: record.sandboxId, presenter };
   }
 
   #signingKey(): SigningKey | undefined {
     const signing = this.#ports.tables.signingKeys.all().find(({ state }) => state === "signing");
     const pem = signing && this.#pems.get(signing.kid);
-    return pem === undefined ? undefined : importSigningKey(pem);
+    return pem === undefined ? undefined : this.#keyOf(pem);
+  }
+
+  #keyOf(pem: string): SigningKey {
+    const key = this.#keys.get(pem) ?? importSigningKey(pem);
+    this.#keys.set(pem, key);
+    return key;
   }
 
   #token(

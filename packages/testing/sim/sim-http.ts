@@ -47,6 +47,9 @@ export interface SimRequestParts {
   readonly body: Buffer | undefined;
 }
 
+/** No body comes in smaller pieces, but for its last. */
+const smallestPiece = 25;
+
 /** A request as node's HTTP server gives it. It counts as an `IncomingMessage`, and has the part of it that a gateway uses. */
 export class SimRequest extends Events {
   readonly method: string;
@@ -80,10 +83,10 @@ export class SimRequest extends Events {
     queueMicrotask(() => this.#deliver());
   }
 
-  /** Half of the body at a time, so that it can be stopped in the middle. */
+  /** Half of what is left of the body at a time, so that it can be stopped in the middle. */
   #deliver(): void {
     while (this.#flows && this.#body !== undefined) {
-      const piece = this.#body.subarray(0, Math.ceil(this.#body.length / 2));
+      const piece = this.#body.subarray(0, Math.max(smallestPiece, Math.ceil(this.#body.length / 2)));
       this.#body = piece.length === this.#body.length ? undefined : this.#body.subarray(piece.length);
       this.emit("data", piece);
     }

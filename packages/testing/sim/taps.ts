@@ -63,6 +63,7 @@ export function bridgeTap(oracle: Oracle, host: string, disk: SimDisk): Tap {
     sent: (bytes) =>
       eachFrame(bytes, (type, stream, from, to) => {
         if (isOpening(type)) {
+          if (isCommand(bytes, from)) return;
           const operation = oracle.operations.get(operationIn(bytes.toString("latin1", from, to)));
           const presentation = operation?.presented.findLast(
             (other) => other.host === host && other.epoch !== undefined,
@@ -84,7 +85,12 @@ export function bridgeTap(oracle: Oracle, host: string, disk: SimDisk): Tap {
   };
 }
 
-/** The operation that a head names; NaN when it is a command. */
+/** Whether an opening's text begins as a command does, for which the bridge takes no operation: `{"rpc`. */
+function isCommand(bytes: Buffer, at: number): boolean {
+  return bytes[at + 2] === 0x72 && bytes[at + 3] === 0x70 && bytes[at + 4] === 0x63;
+}
+
+/** The operation that a head names; NaN when it names none. */
 function operationIn(head: string): number {
   return Number(textAfter(`"${operationHeader}","`, head) || Number.NaN);
 }

@@ -13,7 +13,7 @@ export class MemoryObjectStore implements ObjectStore {
     this.beforePut();
     if (hash("sha256", bytes, "hex") !== digest)
       throw new SpaceError("snapshot/refused", { problem: "bytes are not the digest's" });
-    this.objects.set(digest, new Uint8Array(bytes));
+    this.objects.set(digest, Buffer.from(bytes)); // a copy
   }
 
   async get(digest: Digest): Promise<Uint8Array> {
