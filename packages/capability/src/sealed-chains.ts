@@ -8,7 +8,12 @@ import type { KeyHolder } from "./jws.ts";
 import { KeyRing } from "./key-ring.ts";
 import { RecentMap } from "./recent-map.ts";
 import { chainRefused, followSealed, type SealedEnd } from "./sealed-links.ts";
-import { parseSealedObject, type SealedChainObject, sealedObjectDigest } from "./sealed-segment.ts";
+import {
+  parseSealedObject,
+  type SealedChainObject,
+  type SealedLink,
+  sealedObjectDigest,
+} from "./sealed-segment.ts";
 
 /** Where the objects are. Throws `snapshot/missing`, `snapshot/refused` or `store/failed`. */
 export type ReadObject = (digest: Digest) => Promise<Uint8Array>;
@@ -22,6 +27,8 @@ export interface SealedChainsOptions {
   readonly remembered?: number;
   /** Bytes of one chain's objects that are held in memory at once; what is beyond is read a second time. */
   readonly heldBytes?: number;
+  /** Told of each link that has just been verified, the oldest first, with where the chain ends then. */
+  readonly onLink?: (link: SealedLink, end: SealedEnd) => void;
 }
 
 interface Step {
@@ -38,12 +45,14 @@ interface Step {
 export class SealedChains {
   readonly #root: KeyObject;
   readonly #heldBytes: number;
+  readonly #onLink: SealedChainsOptions["onLink"];
   readonly #ends: RecentMap<SealedEnd>;
   readonly #rings = new RecentMap<KeyRing>(rememberedBundles);
 
-  constructor({ root, remembered = 4096, heldBytes = 32 * 1024 * 1024 }: SealedChainsOptions) {
+  constructor({ root, remembered = 4096, heldBytes = 32 * 1024 * 1024, onLink }: SealedChainsOptions) {
     this.#root = root;
     this.#heldBytes = heldBytes;
+    this.#onLink = onLink;
     this.#ends = new RecentMap(remembered);
   }
 
@@ -90,8 +99,10 @@ export class SealedChains {
   ): SealedEnd | undefined {
     const keys = this.#keysOf(bundles, name);
     let end = before;
-    for (const [at, link] of links.entries())
+    for (const [at, link] of links.entries()) {
       end = followSealed(end, link, { keys, sandboxId, link: `${name}, link ${at + 1} of ${links.length}` });
+      this.#onLink?.(link, end);
+    }
     return end;
   }
 

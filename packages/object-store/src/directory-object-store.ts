@@ -7,7 +7,7 @@ import { mkdir, readdir, readFile, rm, stat, statfs } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { constants, zstdCompress, zstdDecompress } from "node:zlib";
-import { type Digest, isSpaceError, type ObjectStore, SpaceError } from "@space/model";
+import { type Digest, isSpaceError, type ObjectStore, parseDigest, SpaceError } from "@space/model";
 import { replaceFile, syncFolder } from "@space/platform-linux/durable-file";
 
 /** Longest object. Archives come in chunks far below it. */
@@ -48,6 +48,24 @@ export class DirectoryObjectStore implements ObjectStore {
       await mkdir(join(root, "incoming"), { recursive: true, mode: 0o700 });
       await removeAbandoned(join(root, "incoming"), Date.now() - abandonedAfterMs);
       return new DirectoryObjectStore(root, options.keptFreeBytes ?? keptFreeBytes);
+    });
+  }
+
+  /** One that is there already, which nothing is written to by this. Throws `store/failed`. */
+  static async existing(root: string): Promise<DirectoryObjectStore> {
+    return attempt("open", async () => {
+      await readdir(root);
+      return new DirectoryObjectStore(root, keptFreeBytes);
+    });
+  }
+
+  /** The first objects, two at most, whose names begin with these two or more hexadecimal characters. Throws `store/failed`. */
+  async namedLike(beginning: string): Promise<readonly Digest[]> {
+    const folder = join(this.#root, beginning.slice(0, 2));
+    return attempt("list", async () => {
+      if ((await statIfThere(folder)) === undefined) return [];
+      const names = (await readdir(folder)).filter((name) => name.startsWith(beginning));
+      return names.slice(0, 2).map(parseDigest);
     });
   }
 

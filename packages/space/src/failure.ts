@@ -17,6 +17,8 @@ export function explain(error: unknown): string {
   if (isSpaceError(error, "signing-key/state")) return `that key is ${error.details.state} already`;
   if (isSpaceError(error, "chain/refused"))
     return `the chain does not hold: ${error.details.link}: ${error.details.problem}`;
+  if (isSpaceError(error, "snapshot/chain-refused"))
+    return `the chain that is sealed in the snapshot does not hold: ${error.details.link}: ${error.details.problem}`;
   if (isSpaceError(error)) return `${error.code} ${JSON.stringify(error.details)}${becauseOf(error.cause)}`;
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }

@@ -212,7 +212,24 @@ test("R-5: ./space chain verifies a sandbox's chain over rotations, and offline 
   const other = "A".repeat(42).concat("E");
   const wrong = await space("chain", "verify", "--file", file, "--root", other);
   assert.deepEqual([wrong.code, /bundle 1 of [0-9]+: key/.test(wrong.stderr)], [1, true], wrong.stderr);
+  const { digest } = manifests[0];
+  const sealed = await space("chain", "verify", "--snapshot", digest.slice(0, 12), "--data", data);
+  assert.match(sealed.stdout, /1 certificates and 0 snapshots before it verify to the root/, sealed.stderr);
+  const objects = join(data, "objects");
+  const stranger = await space(
+    "chain",
+    "verify",
+    "--snapshot",
+    digest,
+    "--objects",
+    objects,
+    "--root",
+    other,
+  );
+  assert.deepEqual([stranger.code, /unknown key/.test(stranger.stderr)], [1, true], stranger.stderr);
   await sandbox.kill();
+  const gone = await space("chain", "verify", "--snapshot", digest, "--data", data);
+  assert.deepEqual([gone.code, /snapshot\/missing/.test(gone.stderr)], [1, true], gone.stderr);
 });
 
 test("a worker that was given an old copy of its own disk is refused until it enrols anew", {

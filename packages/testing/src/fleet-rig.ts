@@ -53,6 +53,14 @@ export class Fleet {
     await settle(turns);
   }
 
+  /** The daemon is killed and starts again. */
+  async reboot(side: WorkerRig): Promise<void> {
+    this.cut(side);
+    side.kill();
+    await this.boot(side);
+    await this.dial(side);
+  }
+
   cut(side: WorkerRig): void {
     this.#sockets.get(side)?.destroy();
   }

@@ -16,6 +16,7 @@ import { replaceFile } from "@space/platform-linux/durable-file";
 import { askInstallation } from "../admin/open-admin.ts";
 import { UsageError } from "../failure.ts";
 import { defaultDataFolder, readArguments, toStdout, type Write } from "./arguments.ts";
+import { snapshotJson, snapshotText, verifySnapshotIn } from "./snapshot-chain.ts";
 
 const options = {
   data: { type: "string" },
@@ -23,17 +24,30 @@ const options = {
   file: { type: "string" },
   root: { type: "string" },
   out: { type: "string" },
+  snapshot: { type: "string" },
+  objects: { type: "string" },
 } as const;
 
 /**
  * `./space chain verify SANDBOX` verifies in this process, against the data directory's pinned root, what the control plane
- * has; `--file FILE --root ROOTPUB` needs nothing else. `./space chain export SANDBOX --out FILE` writes what it needs.
+ * has; `--file FILE --root ROOTPUB` needs nothing else. `./space chain verify --snapshot DIGEST` verifies the history that is
+ * sealed in a snapshot, from the objects alone, whether the control plane runs or is lost. `./space chain export SANDBOX --out FILE` writes what it needs.
  */
 export async function chain(args: readonly string[], write: Write = toStdout): Promise<number> {
   const { values, positionals } = readArguments(args, { options, allowPositionals: true });
   const data = resolve(values.data ?? defaultDataFolder);
   const [what, sandboxId, ...rest] = positionals;
   if (rest.length > 0) throw new UsageError("one sandbox at a time");
+  if (what === "verify" && values.snapshot !== undefined && sandboxId === undefined) {
+    const root = rootOf(values.root ?? join(data, "control", "root.pub"));
+    const verified = await verifySnapshotIn(
+      resolve(values.objects ?? join(data, "objects")),
+      values.snapshot,
+      root,
+    );
+    write(values.json ? `${JSON.stringify(snapshotJson(verified), undefined, 1)}\n` : snapshotText(verified));
+    return 0;
+  }
   if (what === "verify" && values.file !== undefined && sandboxId === undefined) {
     if (values.root === undefined)
       throw new UsageError("--file needs --root: the root's public key, or a file with it");
@@ -49,7 +63,7 @@ export async function chain(args: readonly string[], write: Write = toStdout): P
     return 0;
   }
   throw new UsageError(
-    "say what to do: ./space chain verify SANDBOX, ./space chain verify --file FILE --root ROOTPUB, or ./space chain export SANDBOX --out FILE",
+    "say what to do: ./space chain verify SANDBOX, ./space chain verify --file FILE --root ROOTPUB, ./space chain verify --snapshot DIGEST, or ./space chain export SANDBOX --out FILE",
   );
 }
 

@@ -50,6 +50,7 @@ const text = `SPACE runs untrusted code for AI agents in isolated, stateful sand
       --root-key FILE       where the root key is, when it is not kept in the data directory
   ./space chain verify SANDBOX   verify a sandbox's identity chain down to its first execution (--data DIR, --json)
   ./space chain verify --file FILE --root ROOTPUB   the same from an export alone; ROOTPUB is the key or a file with it
+  ./space chain verify --snapshot DIGEST   what is sealed in a snapshot, from its objects alone (--objects DIR, --root ROOTPUB, --json)
   ./space chain export SANDBOX --out FILE   write the chain with all that verifies it
   ./space workers list      the workers of this machine (--data DIR, --json)
   ./space workers enrol NAME     let a worker whose store is refused start as a new one

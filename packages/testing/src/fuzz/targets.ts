@@ -6,12 +6,14 @@ import {
   CapabilityVerifier,
   importPublicKey,
   KeyRing,
+  parseSealedObject,
+  sealedObjectToBytes,
   verifyCertificate,
   verifyCountersigned,
   verifyManifest,
   verifyRetirement,
 } from "@space/capability";
-import { type ErrorCode, isSpaceError, SpaceError } from "@space/model";
+import { type ErrorCode, isSpaceError, parseSandboxId, SpaceError } from "@space/model";
 import { decodeJson, FrameReader, parseOperationHead } from "@space/wire";
 import {
   bundle,
@@ -122,6 +124,22 @@ function decoded(text: string): unknown {
   }
 }
 
+const mutateTextOrBytes: FuzzTarget["mutate"] = (input, random, others) =>
+  random.below(2) === 0
+    ? mutateBytes(input, random, others)
+    : Buffer.from(mutateJson(input.toString("utf8"), random));
+
+/** of one execution. */
+function sealedObject(): Buffer {
+  const [certificate = Buffer.alloc(0)] = vectorsOf("certificate");
+  return sealedObjectToBytes({
+    sandboxId: parseSandboxId(head.sandbox),
+    previous: null,
+    bundles: vectorsOf("bundle").slice(0, 1).map(String),
+    links: [{ certificate: String(certificate) }],
+  });
+}
+
 /** Every target by its name. */
 export const fuzzTargets: Readonly<Record<string, () => FuzzTarget>> = {
   capability,
@@ -138,6 +156,15 @@ export const fuzzTargets: Readonly<Record<string, () => FuzzTarget>> = {
     ),
   countersigned: () =>
     statement("countersigned", ["snapshot/refused"], (text) => verifyCountersigned(text, ring)),
+  "sealed-chain": () => ({
+    seeds: [sealedObject()],
+    mutate: mutateTextOrBytes,
+    run: (input) =>
+      outcome(["input/invalid"], () => {
+        const bytes = sealedObjectToBytes(parseSealedObject(input));
+        if (!bytes.equals(input)) throw new Error("took a second spelling");
+      }),
+  }),
   frames: () => ({
     seeds: [Buffer.from("00000005010000000168656c6c6f", "hex"), Buffer.alloc(64), Buffer.alloc(9, 1)],
     mutate: mutateBytes,
@@ -153,10 +180,7 @@ export const fuzzTargets: Readonly<Record<string, () => FuzzTarget>> = {
   }),
   "operation-head": () => ({
     seeds: [Buffer.from(JSON.stringify(head))],
-    mutate: (input, random, others) =>
-      random.below(2) === 0
-        ? mutateBytes(input, random, others)
-        : Buffer.from(mutateJson(input.toString("utf8"), random)),
+    mutate: mutateTextOrBytes,
     run: (input) =>
       outcome(["link/protocol", "input/invalid"], () => parseOperationHead(decoded(input.toString("utf8")))),
   }),
