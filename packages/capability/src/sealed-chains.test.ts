@@ -106,6 +106,12 @@ function linksOf(sealing: Sealing): readonly [SealedLink, SealedLink, SealedLink
   return sealed;
 }
 
+it("R-5: a chain begins at generation 1", async () => {
+  const sealing = new Sealing().certify(2);
+  sealing.seal();
+  await refuses(sealing.open(), "broken link", "object 1 of 1, link 1 of 1");
+});
+
 it("R-1: generations only grow, and one is one process with one key", async () => {
   for (const change of [
     { identity: identity(3) },

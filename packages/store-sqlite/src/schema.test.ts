@@ -40,6 +40,15 @@ function databaseWith(state: "creating" | "running" | "pausing" | "paused" | "ki
   return database;
 }
 
+const certified =
+  "INSERT INTO certificates (sandbox_id, generation, digest, token) SELECT sandbox_id, 1, 'c1', 't' FROM sandboxes";
+
+/** An object of a sealed chain: through, after, previous. */
+function segment(values: string): string {
+  return `INSERT INTO sealed_segments (sandbox_id, through, after, previous, digest, run)
+    SELECT sandbox_id, ${values}, printf('%064d', 0), 0 FROM sandboxes`;
+}
+
 /** Each write that the schema must refuse, with the rule that refuses it. */
 const refused: readonly (readonly [
   rule: string,
@@ -102,6 +111,18 @@ const refused: readonly (readonly [
     "paused",
     "INSERT INTO manifests (sandbox_id, generation, digest, memory, size_bytes, countersigned) SELECT sandbox_id, 1, 'm1', 'none', 1, 't' FROM sandboxes; UPDATE manifests SET countersigned = 'x'",
   ],
+  ["r5_segment_ends_with_a_certificate", "running", segment("1, 0, NULL")],
+  [
+    "r5_segment_follows_another",
+    "running",
+    `DROP TRIGGER r5_segment_ends_with_a_certificate; ${segment("2, 1, 'x'")}`,
+  ],
+  [
+    "r5_segment_never_changes",
+    "running",
+    `${certified}; ${segment("1, 0, NULL")}; UPDATE sealed_segments SET run = 1`,
+  ],
+  ["CHECK constraint failed", "running", `${certified}; ${segment("1, 1, NULL")}`],
   ["r10_bundle_version_only_grows", "running", "INSERT INTO key_bundles VALUES (2, 't')"],
   [
     "r10_bundle_never_changes",

@@ -9,6 +9,7 @@ import { installationStoreContract } from "./installation-store.ts";
 import { receiverStoreContract } from "./receiver-store.ts";
 import { type OpenedStore, sandboxStoreContract } from "./sandbox-store.ts";
 import { sandboxStoreQueryContract } from "./sandbox-store-queries.ts";
+import { sandboxStoreSealedContract } from "./sandbox-store-sealed.ts";
 import { signingKeyStoreContract } from "./signing-key-store.ts";
 
 function openOn(tables: MemoryControlTables, clock: VirtualClock): OpenedStore {
@@ -24,6 +25,7 @@ const open = async (): Promise<OpenedStore> => openOn(new MemoryControlTables(),
 
 sandboxStoreContract("memory", open);
 sandboxStoreQueryContract("memory", open);
+sandboxStoreSealedContract("memory", open);
 installationStoreContract("memory", open);
 signingKeyStoreContract("memory", open);
 receiverStoreContract("memory", open);

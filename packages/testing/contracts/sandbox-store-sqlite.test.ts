@@ -15,6 +15,7 @@ import { installationStoreContract } from "./installation-store.ts";
 import { receiverStoreContract } from "./receiver-store.ts";
 import { type OpenedStore, sandboxStoreContract } from "./sandbox-store.ts";
 import { sandboxStoreQueryContract } from "./sandbox-store-queries.ts";
+import { sandboxStoreSealedContract } from "./sandbox-store-sealed.ts";
 import { signingKeyStoreContract } from "./signing-key-store.ts";
 
 function openIn(directory: string, clock: VirtualClock): OpenedStore {
@@ -43,6 +44,7 @@ const open = async (): Promise<OpenedStore> =>
 
 sandboxStoreContract("sqlite", open);
 sandboxStoreQueryContract("sqlite", open);
+sandboxStoreSealedContract("sqlite", open);
 installationStoreContract("sqlite", open);
 signingKeyStoreContract("sqlite", open);
 receiverStoreContract("sqlite", open);

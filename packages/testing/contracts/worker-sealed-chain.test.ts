@@ -280,10 +280,23 @@ describe("a pause", () => {
     const stranger = rig.identity();
     await rig.run(stranger);
     const theirs = await rig.chains.seal(stranger.sandboxId);
+    const { publicKey } = rig.daemon.store.readActivation(next.activation.id) ?? assert.fail("it runs");
+    const certificate = rig.authority.certificate({
+      identity: nextOf(rig, next),
+      publicKey,
+      restoredFrom: from.digest,
+      previous: rig.chains.head(identity.sandboxId) ?? absent,
+    });
+    const later = await rig.chains.store({
+      sandboxId: identity.sandboxId,
+      previous: follows.chain,
+      links: [{ certificate }],
+    });
     const bad: readonly [SealedChainProblem, typeof follows][] = [
       ["missing", { ...follows, chain: absent }],
       ["not the newest", { ...follows, chain: from.manifest.chain }],
       ["not the newest", { ...follows, previousManifest: null }],
+      ["not the newest", { ...follows, chain: later }],
       ["other sandbox", { ...theirs, previousManifest: follows.previousManifest }],
     ];
     for (const [problem, wrong] of bad)
