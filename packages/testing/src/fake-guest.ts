@@ -43,6 +43,8 @@ export class FakeGuest {
   readonly lies = new Map<number, Buffer>();
   /** Folders that are watched now, in the order of their WATCH. */
   readonly watches: FakeWatch[] = [];
+  /** From now on it takes requests, and answers none; what runs goes on. */
+  answersNothing = false;
   readonly ports = new Map<number, (connection: Duplex) => void>();
   peer: { pid: number; uid: number; startTime: string };
   activationId: string;
@@ -181,6 +183,7 @@ export class FakeConnection {
     }
     if (!this.#trusted && type !== GuestFrame.hello) return this.close();
     this.#guest.requests.push(type);
+    if (this.#guest.answersNothing && type !== GuestFrame.hello) return;
     const lie = this.#guest.lies.get(type);
     if (lie !== undefined) return void this.#stream.write(lie);
     try {

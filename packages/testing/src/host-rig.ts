@@ -131,6 +131,8 @@ export class HostRig {
     activationId: this.activationId,
     secret: this.secret.reveal(),
   });
+  /** Other guests of the same bridge, by the paths of their sockets. */
+  readonly neighbours = new Map<string, FakeGuest>();
   readonly host: SpacedHost;
   orphaned = 0;
   #seen: SeenReport | null = null;
@@ -143,7 +145,7 @@ export class HostRig {
       {
         clock: this.clock,
         random: this.random,
-        connectGuest: () => this.guest.connect(),
+        connectGuest: (path) => (this.neighbours.get(path) ?? this.guest).connect(),
         onOrphaned: () => {
           this.orphaned += 1;
         },
