@@ -23,6 +23,8 @@ export interface ControlNodeOptions {
 
 /** How often a store's answer is late enough for others to come between. */
 const slowReadChance = 0.15;
+/** How often something may happen between a write and its caller's hearing of it. */
+const lateAnswerChance = 0.25;
 
 /** One replica of the control plane on its host. */
 export class ControlNode {
@@ -182,7 +184,7 @@ export class ControlNode {
     );
   }
 
-  /** A write is durable some time before its caller hears of it. */
+  /** A write is durable, at times, some time before its caller hears of it. */
   #timing(owner: Incarnation): StoreTiming {
     const { loop, random, faults, oracle } = this.#ports;
     return {
@@ -204,7 +206,9 @@ export class ControlNode {
             } catch (error) {
               return reject(error);
             }
-            loop.after(random.between(0, 2), owner, () => (isFailing ? fail() : resolve(value)));
+            const answer = (): void => (isFailing ? fail() : resolve(value));
+            if (random.chance(lateAnswerChance)) loop.after(random.between(0, 2), owner, answer);
+            else answer();
           });
         }),
     };

@@ -49,8 +49,6 @@ export class EventLoop {
   onBug: (error: unknown, owner: Incarnation | undefined) => void = (error) => {
     throw error;
   };
-  /** Called after every event. */
-  afterStep: () => void = () => undefined;
 
   /** True time, in milliseconds; no component's clock shows it. */
   get nowMs(): number {
@@ -141,7 +139,6 @@ export class EventLoop {
     }
     runTicks();
     this.#current = undefined;
-    this.afterStep();
   }
 
   #postpone(event: Event, owner: Incarnation): void {

@@ -9,6 +9,9 @@ import { type Lane, SimSocket, type SocketCarrier, type Tap } from "./sim-socket
 /** Above this a message counts as delayed. */
 const delayedMs = 50;
 
+/** How often what one process sends to another on its host is there before anything else happens. */
+const atOnceChance = 0.8;
+
 /** How bad the network is. */
 export interface NetworkManners {
   /** Usual one-way delay. */
@@ -60,14 +63,9 @@ export class Network implements SocketCarrier {
   connect(near: LinkEnd, far: LinkEnd): readonly [SimSocket, SimSocket] {
     const toFar = this.#lane(near.host, far.host);
     const toNear = this.#lane(far.host, near.host);
-    const a = new SimSocket({
-      network: this,
-      host: near.host,
-      owner: near.owner,
-      tap: near.tap,
-      lane: toFar,
-    });
-    const b = new SimSocket({ network: this, host: far.host, owner: far.owner, tap: far.tap, lane: toNear });
+    const isLocal = near.host === far.host;
+    const a = new SimSocket({ network: this, ...near, tap: near.tap, lane: toFar, isLocal });
+    const b = new SimSocket({ network: this, ...far, tap: far.tap, lane: toNear, isLocal });
     a.peer = b;
     b.peer = a;
     this.#sockets.add(a).add(b);
@@ -189,12 +187,15 @@ export class Network implements SocketCarrier {
     const { peer } = from;
     if (peer === undefined) return;
     const go = (): void => {
-      const atMs = Math.max(this.#loop.nowMs + this.delayMs(), from.lastArrivalMs);
-      from.lastArrivalMs = atMs;
-      this.#loop.after(atMs - this.#loop.nowMs, undefined, () => {
+      const { nowMs } = this.#loop;
+      const arrive = (): void => {
         if (from.peer === peer) deliver(peer);
         else this.#faults.landed("loss");
-      });
+      };
+      const isAtOnce = from.isLocal && from.lastArrivalMs <= nowMs && this.#random.chance(atOnceChance);
+      if (isAtOnce) return this.#loop.soon(undefined, arrive);
+      from.lastArrivalMs = Math.max(nowMs + this.delayMs(), from.lastArrivalMs);
+      this.#loop.after(from.lastArrivalMs - nowMs, undefined, arrive);
     };
     if (from.held.length > 0 || this.areApart(from.host, peer.host)) from.held.push(go);
     else go();

@@ -156,7 +156,7 @@ export class SimResponse extends Events {
       body: this.#body.join(""),
       broken: broken || this.#status === 0,
     });
-    this.emit("close");
+    queueMicrotask(() => this.emit("close")); // as node does: whoever ended it has returned by then
   }
 }
 

@@ -36,6 +36,8 @@ export class SimSocket {
   readonly writableNeedDrain = false;
   destroyed = false;
   peer: SimSocket | undefined;
+  /** Whether its other end is on the same host. */
+  readonly isLocal: boolean;
   /** When the last thing that was sent arrives: nothing overtakes it. */
   lastArrivalMs = 0;
   /** What waits for the end of a partition. */
@@ -51,12 +53,14 @@ export class SimSocket {
     readonly owner: Incarnation;
     readonly tap: Tap | undefined;
     readonly lane: Lane;
+    readonly isLocal: boolean;
   }) {
     this.network = ports.network;
     this.host = ports.host;
     this.owner = ports.owner;
     this.tap = ports.tap;
     this.lane = ports.lane;
+    this.isLocal = ports.isLocal;
   }
 
   /** As the parts know it. */

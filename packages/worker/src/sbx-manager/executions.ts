@@ -60,7 +60,11 @@ export class Executions {
   }
 
   ofSandbox(sandboxId: SandboxId): readonly ActivationRecord[] {
-    return this.all().filter(({ identity }) => identity.sandboxId === sandboxId);
+    return this.#store
+      .allActivations()
+      .filter(
+        ({ identity: { sandboxId: of, activation } }) => of === sandboxId && !this.#gone.has(activation.id),
+      );
   }
 
   startedAs(id: ActivationId): ActivationRecord | undefined {
