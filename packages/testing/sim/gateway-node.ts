@@ -20,6 +20,7 @@ import {
   type WorkerEndpoint,
 } from "@space/model";
 import { MemoryBundleStore } from "../src/memory-keys.ts";
+import { askReplicas, type ChooseReplica } from "./ask-replicas.ts";
 import type { ControlNode } from "./control-node.ts";
 import type { EventLoop } from "./event-loop.ts";
 import { Incarnation } from "./event-loop.ts";
@@ -36,7 +37,7 @@ export interface GatewayNodeOptions {
   readonly host: string;
   /** stands for the thumbprint of its certificate. */
   readonly presenter: string;
-  readonly control: () => ControlNode;
+  readonly chooseReplica: ChooseReplica;
   readonly controls: readonly ControlNode[];
   /** the pinned root. */
   readonly root: KeyObject;
@@ -45,7 +46,7 @@ export interface GatewayNodeOptions {
 }
 
 /** How often it looks whether a replica of the control plane knows it. */
-const attachEveryMs = 1000;
+const attachEveryMs = 4000;
 const resolveLimitMs = 20_000;
 /** Bodies above this take the way of long ones. */
 const bufferedBodyBytes = 128;
@@ -191,10 +192,9 @@ export class GatewayNode {
   async #resolve(owner: Incarnation, request: ResolveRequest) {
     const { oracle } = this.#ports;
     const granted = oracle.gateways.asked(this.#options.presenter, authorityOf(request));
-    const from = { host: this.host, owner };
-    const answer = await this.#options
-      .control()
-      .call(from, resolveLimitMs, (control) => control.routes.resolve(request));
+    const { chooseReplica } = this.#options;
+    const call = { from: { host: this.host, owner }, limitMs: resolveLimitMs };
+    const answer = await askReplicas(chooseReplica, call, (control) => control.routes.resolve(request));
     if (answer.kind === "entry") granted(answer.entry.capability);
     return answer;
   }

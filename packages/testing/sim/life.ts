@@ -13,6 +13,7 @@ import {
   Secret,
   type WorkerId,
 } from "@space/model";
+import { askReplicas, type ChooseReplica } from "./ask-replicas.ts";
 import type { ControlNode } from "./control-node.ts";
 import type { Incarnation } from "./event-loop.ts";
 import { authorityOf, type GatewayNode } from "./gateway-node.ts";
@@ -27,7 +28,7 @@ import type { WorldPorts } from "./world-ports.ts";
 export interface CallerPorts extends WorldPorts {
   readonly owner: Incarnation;
   readonly gateways: readonly GatewayNode[];
-  readonly control: () => ControlNode;
+  readonly chooseReplica: ChooseReplica;
   readonly apiCaller: ApiCaller;
   readonly workerIds: readonly WorkerId[];
   readonly rates: Rates;
@@ -42,6 +43,10 @@ type Kind = "read" | "write" | "long-write" | "start";
 
 const apiLimitMs = 100_000;
 const mostTries = 6;
+/** Before the first retry; each further one waits twice as long, as a client's library does. */
+const retryMs = 1000;
+/** How long a caller who could have no sandbox waits at most before another one tries. */
+const impatienceMs = 20_000;
 /** Where a stream that was cut goes on (R-22). */
 const connect = "/process.Process/Connect";
 const longBody = Buffer.alloc(200, "x");
@@ -72,7 +77,10 @@ export class Life {
         autoRecover: random.chance(0.3),
       }),
     );
-    if (created === undefined) return;
+    if (created === undefined) {
+      await this.#ports.loop.sleep(random.between(0, impatienceMs), this.#ports.owner);
+      return;
+    }
     this.#know(created);
     while (goesOn()) {
       await this.#work();
@@ -90,7 +98,7 @@ export class Life {
   /** A few operations, some of them at once. */
   async #work(): Promise<void> {
     const { random, loop, owner, isBusy } = this.#ports;
-    const count = isBusy || random.chance(0.3) ? 1 + random.below(4) : 1;
+    const count = isBusy || random.chance(0.15) ? 1 + random.below(4) : Number(random.chance(0.8));
     const underWay: Promise<void>[] = [];
     for (let at = 0; at < count; at += 1) {
       const done = this.#operate(this.#kind());
@@ -124,7 +132,7 @@ export class Life {
       const resumed = await this.#connect(sandboxId);
       if (resumed === "gone") return false;
       if (resumed !== undefined) return true;
-      await loop.sleep(random.between(200, 8000), owner);
+      await loop.sleep(random.between(200, 4000) * 2 ** attempt, owner);
     }
     return goesOn();
   }
@@ -170,10 +178,10 @@ export class Life {
     ask: (service: NonNullable<ControlNode["control"]>["service"], caller: ApiCaller) => Promise<T>,
     onError: (error: unknown) => void = () => undefined,
   ): Promise<T | undefined> {
-    const { control, apiCaller, owner, loop, rates, oracle } = this.#ports;
-    const from = { host: "callers", owner };
+    const { chooseReplica, apiCaller, owner, loop, rates, oracle } = this.#ports;
+    const call = { from: { host: "callers", owner }, limitMs: apiLimitMs };
     try {
-      return await control().call(from, apiLimitMs, ({ service }) => ask(service, apiCaller));
+      return await askReplicas(chooseReplica, call, ({ service }) => ask(service, apiCaller));
     } catch (error) {
       if (!isSpaceError(error) || error.code === "internal/bug")
         oracle.violate(
@@ -189,8 +197,9 @@ export class Life {
 
   /** One operation of the caller, tried again as the answers say. */
   async #operate(kind: Kind): Promise<void> {
-    const { random, loop, owner, rates } = this.#ports;
+    const { random, loop, owner, rates, oracle } = this.#ports;
     if (this.#sandboxId === undefined) return;
+    const beganMs = loop.nowMs;
     rates.operations += 1;
     for (let attempt = 0; attempt < mostTries; attempt += 1) {
       const { outcome, operation } = await this.#once(
@@ -198,14 +207,15 @@ export class Life {
         { kind: "access-token", token: new Secret(this.#token) },
         true,
       );
-      this.#forgetLater(operation);
+      this.#ports.oracle.isOver(operation);
       if (outcome.status === 200) {
         const isServed = this.#heard(kind, operation, outcome);
         if (isServed) rates.served(attempt);
+        else if (!oracle.isEligible(operation)) rates.notRunning += 1;
         else rates.failed("broken off");
         return;
       }
-      if (outcome.status === 502 && this.#ports.oracle.runningOf(operation.sandboxId).size === 0) {
+      if (outcome.status === 502 && !oracle.wasServedSince(operation.sandboxId, beganMs)) {
         rates.notRunning += 1;
         return;
       }
@@ -214,7 +224,7 @@ export class Life {
         rates.failed(outcome.broken ? "no answer" : String(outcome.status));
         return;
       }
-      await loop.sleep(random.between(900, 1500), owner);
+      await loop.sleep(random.between(0.9, 1.5) * retryMs * 2 ** attempt, owner);
     }
     rates.failed("503 again and again");
   }
@@ -227,8 +237,8 @@ export class Life {
       return !broken;
     }
     const { uid, ending, disorder } = readStream(body);
-    rates.streams += 1;
-    if (ending !== "whole") rates.droppedStreams += 1;
+    if (ending === "whole" || oracle.isEligible(operation)) rates.streams += 1;
+    if (ending !== "whole" && oracle.isEligible(operation)) rates.droppedStreams += 1;
     if (uid !== undefined) oracle.answered(operation, uid);
     if (disorder !== undefined)
       oracle.violate("R-22: each byte once", `operation ${operation.number}: ${disorder}`);
@@ -248,7 +258,7 @@ export class Life {
     for (let times = 0; times < 3; times += 1) {
       const { outcome, operation } = await this.#once("read", credential, isSigned);
       if (outcome.status === 200) this.#heard("read", operation, outcome);
-      this.#forgetLater(operation);
+      this.#ports.oracle.isOver(operation);
       await loop.sleep(random.between(0, 40_000), owner);
     }
   }
@@ -293,12 +303,6 @@ export class Life {
         { owner, onPiece: () => undefined, onOutcome: (outcome) => resolve({ outcome, operation }) },
       );
     });
-  }
-
-  /** What is known of it must outlive what may still be on its way. */
-  #forgetLater({ number }: TrueOperation): void {
-    const { loop, oracle } = this.#ports;
-    loop.after(400_000, undefined, () => oracle.forget(number));
   }
 }
 

@@ -30,8 +30,9 @@ const options = {
   generations: { type: "string" },
   /** As if a mutant were loaded. */
   hunt: { type: "boolean", default: false },
-  /** For the processes that this one starts: which of how many. */
+  /** For the processes that this one starts: which of how many, and how many executions a world has. */
   shard: { type: "string" },
+  "world-size": { type: "string", default: "400" },
 } as const;
 
 /** Executions within which a mutant must be caught. */
@@ -41,6 +42,11 @@ type Values = ReturnType<typeof parseArgs<{ options: typeof options }>>["values"
 
 /** How many executions there are between two lines about how far a process is; on standard error, never in a report. */
 const progressEvery = 20_000;
+
+/** A world's beginning and end cost a third of a small one: a long run has larger ones, a short one more of them. */
+function worldSizeOf(executions: number): number {
+  return executions >= 100_000 ? 1000 : 400;
+}
 
 /** Works on worlds in this very process, and writes its report to whoever listens. */
 async function shard(values: Values): Promise<number> {
@@ -55,6 +61,7 @@ async function shard(values: Values): Promise<number> {
     {
       seed,
       executions: Number(executions),
+      worldSize: Number(values["world-size"]),
       index,
       of,
       world,
@@ -98,11 +105,13 @@ async function run(values: Values): Promise<number> {
   const { seed, world, trace, json, calm } = values;
   const shards = world === undefined ? Number(values.shards ?? Math.min(4, availableParallelism())) : 1;
   const each = Math.ceil(Number(values.executions) / shards);
+  const worldSize = worldSizeOf(Number(values.executions));
   const startedMs = performance.now();
   const reports = await Promise.all(
     Array.from({ length: shards }, (_none, index) =>
       start([
         ...["--shard", `${index}/${shards}`, "--seed", seed, "--executions", String(each)],
+        ...["--world-size", String(worldSize)],
         ...(world === undefined ? [] : ["--world", world]),
         ...(trace ? ["--trace"] : []),
         ...(calm ? ["--calm"] : []),
@@ -110,7 +119,7 @@ async function run(values: Values): Promise<number> {
     ),
   );
   const seconds = (performance.now() - startedMs) / 1000;
-  const report = runReport({ seed, shards, seconds }, mergeShards(reports));
+  const report = runReport({ seed, shards, seconds, asked: Number(values.executions) }, mergeShards(reports));
   process.stdout.write(json ? `${JSON.stringify(report, undefined, 1)}\n` : tell(report));
   return report.violations === 0 ? 0 : 1;
 }

@@ -15,6 +15,8 @@ const capabilityWorstMs = 150_000;
 const onTheWayMs = 5_000;
 /** by how much a gateway's clock may run slow in the minute that an authorisation lasts at most. */
 const clockMarginMs = 2_000;
+/** How long an operation that is over may still have something on its way. */
+const knownForMs = 400_000;
 /** Most violations that one world keeps. */
 const violationLimit = 20;
 
@@ -34,6 +36,8 @@ export class Oracle {
   /** Epochs of runtime processes: how often each was frozen, and when last. */
   readonly #freezes = new Map<number, { count: number; atMs: number }>();
   readonly #streams = new Map<number, { readonly process: SimProcess; readonly freezes: number }>();
+  /** Operations that are over, the oldest first. */
+  readonly #over: { readonly number: number; readonly atMs: number }[] = [];
   executionsBegun = 0;
   /** What is on a worker's disk. */
   recordOf: (host: string, sandboxId: SandboxId) => RuntimeRecord | undefined = () => undefined;
@@ -61,6 +65,8 @@ export class Oracle {
     this.lifecycle.rowChanged(before, after);
     const sandbox = this.#sandbox(sandboxId);
     sandbox.state = state;
+    if (state !== "running") sandbox.runningSinceMs = undefined;
+    else sandbox.runningSinceMs ??= this.#loop.nowMs;
     if (before === undefined || after.generation !== before.generation) this.#claimed(after);
     sandbox.current = execution.identity.activation.id;
     if (state === "running" && before?.state !== "pausing") this.#published(after);
@@ -225,8 +231,32 @@ export class Oracle {
     if (operation.isEffect && !sandbox.lost.has(uid)) sandbox.acknowledged.add(operation.number);
   }
 
-  runningOf(sandboxId: SandboxId): ReadonlySet<SimProcess> {
-    return this.#sandbox(sandboxId).running;
+  /** Whether it was to be served all the time since then: nobody had asked for its pause or its end, and it was not lost. */
+  wasServedSince(sandboxId: SandboxId, sinceMs: number): boolean {
+    const { runningSinceMs, running } = this.#sandbox(sandboxId);
+    return runningSinceMs !== undefined && runningSinceMs <= sinceMs && running.size > 0;
+  }
+
+  /** whether what it reached lives on, in the same memory, and nobody has ended it or left it paused. */
+  isEligible({ sandboxId, reached }: TrueOperation): boolean {
+    const { processes, state, current } = this.#sandbox(sandboxId);
+    if (state === "paused" || state === "killing" || state === "killed") return false;
+    const livesOn = ({ state: now, activation }: SimProcess): boolean =>
+      now !== "gone" && (state !== "running" || activation === current);
+    return processes.every((process) => !reached.includes(process.uid) || livesOn(process));
+  }
+
+  /** Its caller has heard the end of it. It is forgotten once nothing of it can be on its way any more. */
+  isOver({ number }: TrueOperation): void {
+    const { nowMs } = this.#loop;
+    this.#over.push({ number, atMs: nowMs });
+    let forgotten = 0;
+    for (const first of this.#over) {
+      if (nowMs - first.atMs < knownForMs) break;
+      this.forget(first.number);
+      forgotten += 1;
+    }
+    if (forgotten > 0) this.#over.splice(0, forgotten);
   }
 
   forget(number: number): void {
@@ -310,6 +340,7 @@ export class Oracle {
     if (known !== undefined) return known;
     const made: TrueSandbox = {
       running: new Set(),
+      runningSinceMs: undefined,
       committed: undefined,
       snapshots: new Map(),
       acknowledged: new Set(),

@@ -4,10 +4,19 @@
 import { type Rate, rateOf } from "./rates.ts";
 import type { ShardReport } from "./shard-report.ts";
 
+export interface StormRates {
+  /** On the mean; null: nothing is struck, and the network is as it is. */
+  readonly secondsBetweenFaults: number | null;
+  readonly executions: number;
+  readonly errors: Rate;
+  readonly droppedConnections: Rate;
+}
+
 /** What a whole run says. Rates by the words of section 10 of the identity protocol. */
 export interface RunReport {
   readonly seed: string;
   readonly shards: number;
+  readonly asked: number;
   readonly worlds: number;
   readonly executions: number;
   /** With real Ed25519 instead of the stand-in. */
@@ -17,6 +26,8 @@ export interface RunReport {
   readonly errors: Rate;
   readonly repairs: Rate;
   readonly droppedConnections: Rate;
+  /** The same rates, apart by how often a world is struck. */
+  readonly byStorm: readonly StormRates[];
   readonly faultsLanded: ShardReport["faults"];
   readonly answers: ShardReport["failures"];
   readonly apiFailures: ShardReport["apiFailures"];
@@ -27,16 +38,22 @@ export interface RunReport {
   readonly found: ShardReport["violations"];
 }
 
-export function runReport(
-  { seed, shards, seconds }: { readonly seed: string; readonly shards: number; readonly seconds: number },
-  sum: ShardReport,
-): RunReport {
+export interface RunFacts {
+  readonly seed: string;
+  readonly shards: number;
+  readonly seconds: number;
+  /** Executions that were asked for. */
+  readonly asked: number;
+}
+
+export function runReport({ seed, shards, seconds, asked }: RunFacts, sum: ShardReport): RunReport {
   const { counts, violations, executions } = sum;
   const errors = Object.values(sum.failures).reduce((total, count) => total + count, 0);
   const wrong = violations.filter(({ statement }) => statement.startsWith("1:")).length;
   return {
     seed,
     shards,
+    asked,
     worlds: sum.worlds,
     executions,
     realSignatures: rateOf(sum.realExecutions, executions),
@@ -45,6 +62,12 @@ export function runReport(
     errors: rateOf(errors, counts.operations - counts.notRunning),
     repairs: rateOf(counts.repairs, counts.operations),
     droppedConnections: rateOf(counts.droppedStreams, counts.streams),
+    byStorm: Object.entries(sum.storms).map(([everyMs, storm]) => ({
+      secondsBetweenFaults: everyMs === "never" ? null : Number(everyMs) / 1000,
+      executions: storm.executions,
+      errors: rateOf(storm.errors, storm.operations),
+      droppedConnections: rateOf(storm.droppedStreams, storm.streams),
+    })),
     faultsLanded: sum.faults,
     answers: sum.failures,
     apiFailures: sum.apiFailures,
@@ -67,13 +90,20 @@ export function tell(report: RunReport): string {
     rateLine("repairs", report.repairs),
     rateLine("dropped connections", report.droppedConnections),
     "",
+    "by how often a world is struck:",
+    ...report.byStorm.map(
+      ({ secondsBetweenFaults, executions, errors, droppedConnections }) =>
+        `  ${secondsBetweenFaults === null ? "never" : `every ${secondsBetweenFaults} s`}`.padEnd(14) +
+        `${executions} executions, errors ${percent(errors.rate)}, dropped connections ${percent(droppedConnections.rate)}`,
+    ),
+    "",
     "faults that landed:",
     ...Object.entries(report.faultsLanded).map(([kind, count]) => `  ${kind.padEnd(24)}${count}`),
     "",
     `violations: ${report.violations}`,
     ...report.found.map(
       ({ world, statement, problem, step, executions }) =>
-        `  ${statement}, in world ${world} after ${executions} executions, step ${step}: ${problem}\n    again: ./space sim --world ${world} --trace`,
+        `  ${statement}, in world ${world} after ${executions} executions, step ${step}: ${problem}\n    again: ./space sim --world ${world} --executions ${report.asked} --trace`,
     ),
   ];
   return `${lines.join("\n")}\n`;

@@ -18,7 +18,18 @@ export interface ShardReport {
   readonly counts: Record<CountName, number>;
   readonly failures: Record<string, number>;
   readonly apiFailures: Record<string, number>;
+  /** By the mean time between two faults of a world, or "never". */
+  readonly storms: Record<string, StormCounts>;
   readonly violations: (Violation & { readonly world: string })[];
+}
+
+export interface StormCounts {
+  executions: number;
+  /** Of a sandbox that ran. */
+  operations: number;
+  errors: number;
+  streams: number;
+  droppedStreams: number;
 }
 
 const countNames = [
@@ -49,8 +60,23 @@ export function emptyShard(): ShardReport {
     counts: zeros(countNames),
     failures: {},
     apiFailures: {},
+    storms: {},
     violations: [],
   };
+}
+
+function addStorm(storms: ShardReport["storms"], name: string, more: StormCounts): void {
+  const known = storms[name];
+  if (known === undefined) storms[name] = { ...more };
+  else
+    for (const what of ["executions", "operations", "errors", "streams", "droppedStreams"] as const)
+      known[what] += more[what];
+}
+
+function stormOf({ executions, rates }: WorldReport): StormCounts {
+  const { operations, notRunning, streams, droppedStreams } = rates;
+  const errors = [...rates.failures.values()].reduce((sum, count) => sum + count, 0);
+  return { executions, operations: operations - notRunning, errors, streams, droppedStreams };
 }
 
 /** Adds what one world came to. */
@@ -66,6 +92,11 @@ export function addShard(report: ShardReport, world: string, realKeys: boolean, 
     report.failures[how] = (report.failures[how] ?? 0) + count;
   for (const [code, count] of result.rates.apiFailures)
     report.apiFailures[code] = (report.apiFailures[code] ?? 0) + count;
+  addStorm(
+    report.storms,
+    Number.isFinite(result.struckEveryMs) ? String(result.struckEveryMs) : "never",
+    stormOf(result),
+  );
   for (const violation of result.violations) report.violations.push({ ...violation, world });
 }
 
@@ -81,6 +112,7 @@ export function mergeShards(reports: readonly ShardReport[]): ShardReport {
       sum.failures[how] = (sum.failures[how] ?? 0) + count;
     for (const [code, count] of Object.entries(report.apiFailures))
       sum.apiFailures[code] = (sum.apiFailures[code] ?? 0) + count;
+    for (const [name, counts] of Object.entries(report.storms)) addStorm(sum.storms, name, counts);
     sum.violations.push(...report.violations);
   }
   return sum;

@@ -9,6 +9,8 @@ export interface ShardOptions {
   readonly seed: string;
   /** Executions after which it begins no further world. */
   readonly executions: number;
+  /** Executions of one world. */
+  readonly worldSize: number;
   /** Which worlds it runs: every `of`-th, from `index` on. */
   readonly index: number;
   readonly of: number;
@@ -21,7 +23,6 @@ export interface ShardOptions {
   readonly hunting: boolean;
 }
 
-const executionsPerWorld = 400;
 const huntedExecutions = 150;
 /** One world in so many uses real Ed25519: at least one execution in a hundred. */
 const realKeysEvery = 64;
@@ -77,10 +78,14 @@ function runWorlds(
   realSetImmediate(next);
 }
 
-function runWorld(seed: string, realKeys: boolean, { trace, hunting, calm }: ShardOptions): WorldReport {
+function runWorld(
+  seed: string,
+  realKeys: boolean,
+  { trace, hunting, calm, worldSize }: ShardOptions,
+): WorldReport {
   current = new World({
     seed,
-    executions: hunting ? huntedExecutions : executionsPerWorld,
+    executions: hunting ? huntedExecutions : worldSize,
     realKeys,
     hunting,
     calm,

@@ -66,6 +66,8 @@ export interface TrueSandbox {
   /** Processes whose execution was reported as lost, with what it wrote since the snapshot. */
   readonly lost: Set<number>;
   state: SandboxRecord["state"];
+  /** Since when its row has said that it runs; undefined: it does not. */
+  runningSinceMs: number | undefined;
   /** The activation that was claimed last. */
   current: ActivationId | undefined;
   /** The newest generation that callers were ever sent to. */

@@ -44,6 +44,8 @@ export interface WorldReport {
   readonly rates: Rates;
   readonly steps: number;
   readonly virtualMs: number;
+  /** Mean time between two faults; infinite: it is never struck. */
+  readonly struckEveryMs: number;
 }
 
 const controlLimits: Partial<ControlLimits> = {
@@ -54,10 +56,10 @@ const controlLimits: Partial<ControlLimits> = {
 /** Upkeep that finds nothing most of the time is cheaper than what it costs to look twice as often. */
 const unhuntedLimits: Partial<ControlLimits> = {
   ...controlLimits,
-  reaperTickMs: 2000,
-  orderTickMs: 2000,
-  leaseTickMs: 2000,
-  keyTickMs: 3000,
+  reaperTickMs: 4000,
+  orderTickMs: 4000,
+  leaseTickMs: 4000,
+  keyTickMs: 6000,
 };
 /** No world goes on for longer, in true time. */
 const longestMs = 3 * 3_600_000;
@@ -65,7 +67,7 @@ const longestMs = 3 * 3_600_000;
 const extremeClocksEvery = 5;
 /** With every fault over, everything is true again by then. */
 const settleMs = 400_000;
-const livesAtOnce = 30;
+const livesAtOnce = 60;
 const huntedLives = 12;
 
 /** A whole installation with its callers, in one virtual time: the real parts, on a network, disks and processes that fail. */
@@ -150,7 +152,7 @@ export class World {
           {
             host,
             presenter: Buffer.from(random.bytes(32)).toString("base64url"),
-            control: () => this.#control(),
+            chooseReplica: (asked) => this.#choose(asked),
             controls: this.controls,
             root: root.publicKey,
             addresses: this.addresses,
@@ -178,7 +180,8 @@ export class World {
     for (const node of this.controls) node.start();
     for (const node of this.workers) node.boot();
     for (const node of this.gateways) node.start();
-    const chaos = new Chaos(chaosOf(random, this.#options), this, this.ports);
+    const plan = chaosOf(random, this.#options);
+    const chaos = new Chaos(plan, this, this.ports);
     loop.after(4000, undefined, () => this.prober.start());
     const enough = (): boolean =>
       oracle.executionsBegun >= this.#options.executions || oracle.violations.length > 0;
@@ -199,6 +202,7 @@ export class World {
       rates: this.rates,
       steps: loop.steps,
       virtualMs: loop.nowMs,
+      struckEveryMs: plan.everyMs,
     };
   }
 
@@ -213,7 +217,7 @@ export class World {
         random: random.child("life"),
         owner: this.#callers,
         gateways: this.gateways,
-        control: () => this.#control(),
+        chooseReplica: (asked) => this.#choose(asked),
         apiCaller,
         workerIds: this.workers.map(({ workerId }) => workerId),
         rates: this.rates,
@@ -230,8 +234,9 @@ export class World {
   }
 
   /** Mostly the replica that has the workers, as whoever spreads calls over replicas would choose. */
-  #control(): ControlNode {
-    const { random, controls } = this;
+  #choose(asked?: ControlNode): ControlNode {
+    const { random } = this;
+    const controls = this.controls.filter((control) => control !== asked);
     if (random.chance(0.1)) return random.pick(controls);
     return controls.reduce((best, other) => (other.workers > best.workers ? other : best));
   }
@@ -290,7 +295,7 @@ export class World {
 }
 
 function mannersOf(random: SimRandom): NetworkManners {
-  const isBad = random.chance(0.5);
+  const isBad = random.chance(0.3);
   return {
     latencyMs: random.between(0.2, isBad ? 20 : 2),
     slowChance: isBad ? 0.02 : 0.001,
@@ -323,10 +328,11 @@ export function numberOf(seed: string): number {
 }
 
 function chaosOf(random: SimRandom, { hunting, calm, seed }: WorldOptions): ChaosPlan {
-  const storms = hunting ? [2000, 8000, 60_000] : [1500, 6000, 24_000, Number.POSITIVE_INFINITY];
-  const everyMs = calm
-    ? Number.POSITIVE_INFINITY
-    : (storms[numberOf(seed) % storms.length] ?? Number.POSITIVE_INFINITY);
+  const never = Number.POSITIVE_INFINITY;
+  const storms = hunting
+    ? [2000, 8000, 60_000]
+    : [1500, never, 24_000, 6000, never, never, 24_000, never, never];
+  const everyMs = calm ? never : (storms[numberOf(seed) % storms.length] ?? never);
   const isWhole = everyMs === storms[0]; // one world in so many has everything, however short the run
   const areas = areaChances.filter(([, chance]) => isWhole || random.chance(chance));
   return { everyMs, areas: new Set(areas.map(([area]) => area)) };
