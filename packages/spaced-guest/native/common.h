@@ -89,6 +89,7 @@ struct host;
 struct claim;
 bool parse_start(struct start *s, struct cursor *p);
 bool parse_host(struct host *h, struct cursor *p);  // to be freed with host_free, also when it fails
+bool parse_run(struct host *h, struct cursor *p);   // as parse_host
 void host_free(struct host *h);
 // `spare` and `socket_path` stay in the payload.
 bool parse_claim(struct claim *c, struct cursor *p, char **spare, char **socket_path, uint32_t *socket_uid);
@@ -97,7 +98,7 @@ bool parse_claim(struct claim *c, struct cursor *p, char **spare, char **socket_
 
 enum {
   FR_HELLO = 1, FR_HELLO_OK = 2, FR_REKEY = 3, FR_OK = 16, FR_ERROR = 17, FR_DATA = 18, FR_END = 19, FR_CONTENT = 20,
-  FR_STAT = 32, FR_LIST, FR_READ, FR_WRITE, FR_MKDIR, FR_RENAME, FR_REMOVE, FR_SYNC, FR_STATFS, FR_SPAWN, FR_DIAL, FR_KILLALL, FR_ATTACH, FR_WATCH, FR_FETCH,
+  FR_STAT = 32, FR_LIST, FR_READ, FR_WRITE, FR_MKDIR, FR_RENAME, FR_REMOVE, FR_SYNC, FR_STATFS, FR_SPAWN, FR_DIAL, FR_KILLALL, FR_ATTACH, FR_WATCH, FR_FETCH, FR_QUIESCE,
   FR_STARTED = 48, FR_STDOUT, FR_STDERR, FR_PTY, FR_EXITED, FR_STDIN_TAKEN, FR_EVENT, FR_OVERFLOW,
   FR_STDIN = 64, FR_STDIN_EOF, FR_SIGNAL, FR_RESIZE,
 };
@@ -141,8 +142,11 @@ bool process_spawn(struct conn *c, struct cursor *payload);
 bool process_attach(struct conn *c, struct cursor *payload);
 // An identity has ended: every process looks after its connection.
 void process_wake_all(void);
-// Reaps every dead child, of any thread, and wakes nobody: the owners watch pidfds.
+// Reaps every dead child, of any thread. Owners watch pidfds; where the kernel has none they are woken.
 void process_reap(void);
+// The processes go on under an identity that was given from outside, where nobody knows of them: what they say is
+// dropped until somebody attaches.
+void process_leave_all(void);
 bool dial_serve(struct conn *c, struct cursor *payload);
 
 // ---- the launcher's side (launch.c, start.c, confine.c)
@@ -181,6 +185,8 @@ struct host {
   uint32_t uid, gid, argc, envc, nbinds;
   char **argv, **envp;
   struct host_bind binds[MAX_BINDS];
+  uint32_t ncgroups;  // only of a RUN
+  char *cgroups[MAX_CGROUPS];
 };
 
 struct launcher {
@@ -211,6 +217,8 @@ int bind_socket(const char *path, uint32_t uid);
 void keep_descriptors(int null_fd, int *kept[], int n);
 void unblock_signals(void);
 _Noreturn void start_host(struct host *h, int status_fd);
+_Noreturn void start_runtime(struct host *h, int status_fd);
+void enter_groups(char *const *cgroup_files, uint32_t count, int status_fd);
 int make_user_namespace(uint32_t uid_base);  // its descriptor, or -1 with errno
 void reap_holder(bool wait);                 // what is left of the last one's making; without waiting if it has not ended
 bool make_dev_template(const char *path);
@@ -222,7 +230,23 @@ void confine_names(const struct start *s, int boot_id_fd, int status_fd);
 void confine_identity(int userns_fd, int status_fd);
 void confine_privileges(const struct launcher *l, uint64_t file_bytes, int status_fd);
 void drop_bounding_set(uint64_t keep);
+bool keep_guest_capabilities(void);  // and no others, for good
 extern const uint64_t guest_root_capabilities;
 _Noreturn void guest_main(int listen_fd, const char *activation, const uint8_t secret[32]);
+
+// ---- inside.c: a guest that is pid 1 of a user-space kernel, which is saved and restored with all its memory
+
+enum { MAX_ACTIVATION = 256 };
+struct guest_identity {
+  char activation[MAX_ACTIVATION + 1];
+  uint8_t secret[32];
+};
+_Noreturn void run_inside(const char *folder, bool copied);
+bool is_inside(void);
+int inside_listen(void);          // a listening socket in the folder, or -1
+void inside_stop_listening(void);  // after the socket was closed
+bool inside_told_to_go_on(void);
+// After a restore: whether there is one. It is taken out of the folder.
+bool inside_take_identity(struct guest_identity *identity);
 
 #endif

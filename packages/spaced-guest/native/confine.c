@@ -159,13 +159,17 @@ static int set_capabilities(uint64_t caps) {
   return (int)syscall(SYS_capset, &header, data);
 }
 
+bool keep_guest_capabilities(void) {
+  drop_bounding_set(guest_root_capabilities);
+  return set_capabilities(guest_root_capabilities) == 0;
+}
+
 void confine_privileges(const struct launcher *l, uint64_t file_bytes, int status_fd) {
   struct sock_fprog program = {.len = (unsigned short)l->filter_length, .filter = l->filter};
   struct rlimit core = {0, 0}, file = {file_bytes, file_bytes};
   setrlimit(RLIMIT_CORE, &core);
   if (file_bytes > 0) setrlimit(RLIMIT_FSIZE, &file);
-  drop_bounding_set(guest_root_capabilities);
-  if (set_capabilities(guest_root_capabilities) < 0) fail_start(status_fd, "capabilities");
+  if (!keep_guest_capabilities()) fail_start(status_fd, "capabilities");
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0) fail_start(status_fd, "no-new-privileges");
   // Not dumpable: the guest's own root can neither trace this process nor read its memory, where the secret lies.
   if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0) fail_start(status_fd, "dumpable");

@@ -11,13 +11,14 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-enum { SPARE_THREADS = 2, MAX_IDLE_THREADS = 6, MAX_CONNECTIONS = 1024, STACK_BYTES = 128 * 1024, MAX_ACTIVATION = 256, DRAIN_MS = 2000, DRAIN_TURNS = 200 };
+enum { SPARE_THREADS = 2, MAX_IDLE_THREADS = 6, MAX_CONNECTIONS = 1024, STACK_BYTES = 128 * 1024, STILL_MS = 5, DRAIN_MS = 2000, DRAIN_TURNS = 200 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t arrived = PTHREAD_COND_INITIALIZER;
@@ -29,6 +30,8 @@ static int queued, idle_threads;
 static char activation[MAX_ACTIVATION + 1];
 static uint8_t secret[32];
 static uint64_t epoch;
+static bool still;       // nobody is let in, until the word comes from outside
+static int still_asked;  // an eventfd
 
 bool conn_frame(struct conn *c, uint8_t *type, struct cursor *payload) {
   for (;;) {
@@ -103,12 +106,24 @@ static bool say_hello(struct conn *c) {
   const size_t lengths[] = {sizeof tag, 32, strlen(activation)};
   hmac_sha256(secret, parts, lengths, 3, mac);
   c->epoch = epoch;
+  if (still) {
+    pthread_mutex_unlock(&lock);
+    return false;
+  }
   out_begin(&c->out, FR_HELLO_OK);
   put_string(&c->out, activation);
   put_raw(&c->out, mac, sizeof mac);
   out_end(&c->out);
   pthread_mutex_unlock(&lock);
   return conn_answer(c);
+}
+
+// Under the lock: a new epoch, in which `c` is the only connection.
+static void close_others(struct conn *c) {
+  c->epoch = ++epoch;
+  for (struct conn *other = connections; other != NULL; other = other->next) {
+    if (other != c && other->fd >= 0) shutdown(other->fd, other->owned ? SHUT_WR : SHUT_RDWR);
+  }
 }
 
 static bool rekey(struct conn *c, struct cursor *payload) {
@@ -128,10 +143,7 @@ static bool rekey(struct conn *c, struct cursor *payload) {
   if (usable) {
     memcpy(secret, next_secret, sizeof secret);
     strcpy(activation, next);
-    c->epoch = ++epoch;
-    for (struct conn *other = connections; other != NULL; other = other->next) {
-      if (other != c && other->fd >= 0) shutdown(other->fd, other->owned ? SHUT_WR : SHUT_RDWR);
-    }
+    close_others(c);
   }
   pthread_mutex_unlock(&lock);
   if (!usable) return conn_error(c, genuine ? EINVAL : EACCES, "rekey");
@@ -140,6 +152,28 @@ static bool rekey(struct conn *c, struct cursor *payload) {
   out_begin(&c->out, FR_OK);
   out_end(&c->out);
   return conn_answer(c);
+}
+
+// Lets go of every connection and of the socket, so that the kernel below can be saved: processes go on, and wait as
+// after a rekey. The answer is this connection's last.
+static bool quiesce(struct conn *c) {
+  if (!is_inside()) return conn_error(c, ENOSYS, "quiesce");
+  pthread_mutex_lock(&lock);
+  bool current = c->epoch == epoch && !still;
+  if (current) {
+    still = true;
+    close_others(c);
+  }
+  pthread_mutex_unlock(&lock);
+  if (!current) return false;
+  process_wake_all();
+  out_begin(&c->out, FR_OK);
+  out_end(&c->out);
+  conn_answer(c);
+  uint64_t one = 1;
+  ssize_t ignored = write(still_asked, &one, sizeof one);
+  (void)ignored;
+  return false;
 }
 
 static bool kill_all(struct conn *c, struct cursor *payload) {
@@ -166,6 +200,7 @@ static void serve(struct conn *c) {
       case FR_SIGNAL:
       case FR_RESIZE: break;
       case FR_REKEY: open = rekey(c, &payload); break;
+      case FR_QUIESCE: open = quiesce(c); break;
       case FR_KILLALL: open = kill_all(c, &payload); break;
       case FR_SPAWN: open = process_spawn(c, &payload); break;
       case FR_ATTACH: open = process_attach(c, &payload); break;
@@ -242,6 +277,38 @@ static void accept_one(int listen_fd) {
   if (!room) close(fd);
 }
 
+static void reap_children(int children) {
+  struct signalfd_siginfo drained[8];
+  while (read(children, drained, sizeof drained) > 0) continue;
+  process_reap();
+}
+
+// Whether this is the sandbox that was left, which goes on as it was, or one restored elsewhere, which has been given
+// another identity: one of the two comes, and the folder is looked at until then. Returns the new listening socket.
+static int stand_still(int listen_fd, int children) {
+  struct guest_identity next;
+  bool restored = false;
+  uint64_t count;
+  ssize_t ignored = read(still_asked, &count, sizeof count);
+  (void)ignored;
+  close(listen_fd);
+  inside_stop_listening();
+  while (!inside_told_to_go_on() && !(restored = inside_take_identity(&next))) {
+    struct pollfd wait = {.fd = children, .events = POLLIN};
+    if (poll(&wait, 1, STILL_MS) > 0) reap_children(children);
+  }
+  pthread_mutex_lock(&lock);
+  if (restored) {
+    memcpy(secret, next.secret, sizeof secret);
+    strcpy(activation, next.activation);
+  }
+  explicit_bzero(&next, sizeof next);
+  still = false;
+  pthread_mutex_unlock(&lock);
+  if (restored) process_leave_all();
+  return inside_listen();
+}
+
 _Noreturn void guest_main(int listen_fd, const char *id, const uint8_t key[32]) {
   sigset_t all;
   sigfillset(&all);
@@ -250,18 +317,20 @@ _Noreturn void guest_main(int listen_fd, const char *id, const uint8_t key[32]) 
   sigemptyset(&child);
   sigaddset(&child, SIGCHLD);
   int children = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+  still_asked = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   mallopt(M_ARENA_MAX, 1);  // an arena per thread would multiply idle memory
   strcpy(activation, id);   // its length was checked by the launcher
   memcpy(secret, key, sizeof secret);
   umask(0);
   add_threads();
-  struct pollfd waits[] = {{.fd = listen_fd, .events = POLLIN}, {.fd = children, .events = POLLIN}};
   for (;;) {
-    if (poll(waits, 2, -1) < 0) continue;
-    if (waits[1].revents != 0) {
-      struct signalfd_siginfo drained[8];
-      while (read(children, drained, sizeof drained) > 0) continue;
-      process_reap();
+    struct pollfd waits[] = {{.fd = listen_fd, .events = POLLIN}, {.fd = children, .events = POLLIN}, {.fd = still_asked, .events = POLLIN}};
+    if (poll(waits, 3, -1) < 0) continue;
+    if (waits[1].revents != 0) reap_children(children);
+    if (waits[2].revents != 0) {
+      listen_fd = stand_still(listen_fd, children);
+      if (listen_fd < 0) _exit(1);  // it could never be reached again: its end is seen
+      continue;
     }
     if (waits[0].revents != 0) {
       accept_one(listen_fd);

@@ -20,7 +20,7 @@
 #include <time.h>
 
 enum {
-  L_START = 1, L_STARTED, L_FAILED, L_KILL, L_DONE, L_LIST, L_LISTING, L_HOST, L_QUIT, L_EXITED, L_PREPARE, L_CLAIM, L_LEASE,
+  L_START = 1, L_STARTED, L_FAILED, L_KILL, L_DONE, L_LIST, L_LISTING, L_HOST, L_QUIT, L_EXITED, L_PREPARE, L_CLAIM, L_LEASE, L_RUN,
   MAX_CLIENTS = 32, MAX_CHILDREN = 8192, MAX_NAME = 256, MAX_UNSENT = 4 * MAX_FRAME,
 };
 
@@ -268,20 +268,22 @@ static void start(struct client *c, uint32_t request, struct cursor *payload, bo
   answer_failed(c, request, error, step);
 }
 
-static void start_bridge(struct client *c, uint32_t request, struct cursor *p) {
+static void start_program(struct client *c, uint32_t request, struct cursor *p, bool runtime) {
   struct host h = {0};
   int ends[2];
-  if (!parse_host(&h, p)) answer_failed(c, request, EINVAL, "record");
+  if (!(runtime ? parse_run : parse_host)(&h, p)) answer_failed(c, request, EINVAL, "record");
   else if (name_is_free(c, request, h.name)) {
     pid_t pid = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0 ? -1 : fork_into(0, -1);
     if (pid == 0) {
       close(ends[0]);
+      if (runtime) start_runtime(&h, ends[1]);
       start_host(&h, ends[1]);
     }
     if (pid < 0) answer_failed(c, request, errno, "fork");
     else {
       close(ends[1]);
       add_child(c, request, h.name, pid, ends[0]);
+      children->freezer = fence_file(h.cgroups, h.ncgroups);
     }
   }
   host_free(&h);
@@ -417,7 +419,8 @@ static void handle(struct client *c, uint8_t type, struct cursor *payload) {
     case L_START: return start(c, request, payload, false);
     case L_PREPARE: return start(c, request, payload, true);
     case L_CLAIM: return claim(c, request, payload);
-    case L_HOST: return start_bridge(c, request, payload);
+    case L_HOST: return start_program(c, request, payload, false);
+    case L_RUN: return start_program(c, request, payload, true);
     case L_KILL: return kill_named(c, request, payload);
     case L_LIST: return list(c, request);
     case L_LEASE: return take_lease(c, request, payload);

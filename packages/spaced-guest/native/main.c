@@ -76,13 +76,15 @@ int main(int argc, char **argv) {
     run_in_user_namespace((uint32_t)strtoul(argv[2], NULL, 10), argv + 3);
     die(argv[3]);
   }
+  if (argc == 3 && strcmp(argv[1], "--inside") == 0) run_inside(argv[2], false);
+  if (argc == 3 && strcmp(argv[1], "--inside-copied") == 0) run_inside(argv[2], true);
   for (int i = 1; i + 1 < argc; i += 2) {
     if (strcmp(argv[i], "--socket") == 0) socket_path = argv[i + 1];
     else if (strcmp(argv[i], "--seccomp") == 0) filter = argv[i + 1];
     else if (strcmp(argv[i], "--orphan-seconds") == 0) orphan_seconds = atoi(argv[i + 1]);
   }
   if (socket_path == NULL || filter == NULL) {
-    fprintf(stderr, "usage: spaced-launch --socket PATH --seccomp FILE [--orphan-seconds N] | --in-user-namespace BASE COMMAND...\n");
+    fprintf(stderr, "usage: spaced-launch --socket PATH --seccomp FILE [--orphan-seconds N] | --in-user-namespace BASE COMMAND... | --inside FOLDER\n");
     return 2;
   }
   load_filter(filter);

@@ -10,7 +10,6 @@
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <termios.h>
 #include <time.h>
@@ -55,11 +54,6 @@ void process_free(struct process *p) {
 
 // ---- from the host
 
-static void signal_process(struct process *p, int number) {
-  // Through the pidfd: a reaped process cannot be mistaken for its pid's next owner.
-  syscall(SYS_pidfd_send_signal, p->pidfd, number, NULL, 0);
-}
-
 static bool queue_stdin(struct process *p, struct cursor *bytes) {
   if (bytes->left > STDIN_WINDOW - p->stdin_unacknowledged) return false;
   p->stdin_unacknowledged += bytes->left;
@@ -86,7 +80,7 @@ static bool from_host(struct process *p, uint8_t type, struct cursor *payload) {
     case FR_STDIN_EOF: p->stdin_eof = !p->pty; return true;
     case FR_SIGNAL: {
       uint32_t number = take_u32(payload);
-      if (!payload->bad && !p->reaped) signal_process(p, (int)number);
+      if (!payload->bad) process_signal(p, (int)number);
       return !payload->bad;
     }
     case FR_RESIZE: {
@@ -218,7 +212,7 @@ static int set_waits(struct process *p, struct conn *c, struct pollfd w[W_COUNT]
   bool idle = takes_more(p), attached = c->fd >= 0;
   for (int i = 0; i < W_COUNT; i++) w[i] = (struct pollfd){.fd = -1};
   w[W_CONN] = (struct pollfd){.fd = c->fd, .events = (short)(POLLIN | (idle ? 0 : POLLOUT))};
-  if (idle && attached) {
+  if (idle && (attached || p->left)) {
     w[W_OUT] = (struct pollfd){.fd = p->output[0], .events = POLLIN};
     w[W_ERR] = (struct pollfd){.fd = p->output[1], .events = POLLIN};
   }
@@ -275,6 +269,13 @@ static void detach(struct process *p, struct conn *c) {
   process_offer(p);
 }
 
+// Nobody will ask for what it has said so far.
+static void drop_output(struct process *p) {
+  p->output_sent += p->output_unsent;
+  p->output_unsent = 0;
+  p->sent = p->out.len = 0;
+}
+
 static void adopt(struct process *p, struct conn *c) {
   if (!process_take(p, c)) return;  // woken to look after its connection
   // The new owner starts with a full window; what is still queued is no longer acknowledged to anyone.
@@ -311,7 +312,10 @@ bool process_serve(struct process *p, struct conn *c) {
       continue;
     }
     if (w[W_PID].revents != 0) note_exit(p);
-    if (w[W_WAKE].revents != 0) adopt(p, c);
+    if (w[W_WAKE].revents != 0) {
+      adopt(p, c);
+      if (p->pidfd < 0 && p->reaped) note_exit(p);
+    }
     if (w[W_IN].revents != 0) feed_stdin(p);
     if ((w[W_CONN].revents & ~POLLOUT) != 0) {
       alive = receive(p, c);
@@ -325,6 +329,7 @@ bool process_serve(struct process *p, struct conn *c) {
       int which = (int)((turn + i) % 2);
       if (p->output[which] >= 0 && takes_more(p) && w[W_OUT + which].revents != 0) read_output(p, which);
     }
+    if (p->left && c->fd < 0) drop_output(p);
     bool ended = p->exited_at != 0 && p->output[0] < 0 && p->output[1] < 0;
     if (alive && c->fd >= 0 && ended && !p->exit_sent && takes_more(p)) put_exit(p);
     if (p->exit_sent || !takes_more(p) || now_ms() >= p->gather_until) p->gather_until = 0;
@@ -338,6 +343,6 @@ bool process_serve(struct process *p, struct conn *c) {
   bool goes_on = alive && c->fd >= 0 && conn_disown(c);
   if (alive && c->fd >= 0 && !goes_on) await_close(c);
   process_kill_group(p);
-  if (!p->reaped) signal_process(p, SIGKILL);
+  process_signal(p, SIGKILL);
   return goes_on;
 }

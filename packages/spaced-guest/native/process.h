@@ -13,8 +13,9 @@ struct process {
   volatile bool reaped;
   int status, pidfd, wake;
   bool pty, stdin_eof, exit_sent, lingering;
-  bool detached;  // waits for ATTACH; under the lock, as is:
+  bool detached;  // waits for ATTACH; under the lock, as are:
   int attached;   // a connection handed over by ATTACH, or -1
+  volatile bool left;  // nobody knows of it: its output is dropped
   uint64_t owner_epoch;  // of the connection that owns it, or did
   int output[2];  // stdout (or the terminal) and stderr; -1 when ended
   int input;
@@ -44,6 +45,7 @@ bool process_serve(struct process *p, struct conn *c);
 void process_register(struct process *p);
 void process_forget(struct process *p);
 void process_kill_group(struct process *p);
+void process_signal(struct process *p, int number);
 // Its connection was closed by a rekey: an ATTACH may have it. It is told by `wake`, and takes what it was
 // handed, if anything.
 void process_offer(struct process *p);

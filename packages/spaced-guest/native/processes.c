@@ -18,6 +18,12 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t change = PTHREAD_COND_INITIALIZER;  // a process was detached, or is no more
 static struct process *processes;
 
+static void wake(struct process *p) {
+  uint64_t one = 1;
+  ssize_t ignored = write(p->wake, &one, sizeof one);
+  (void)ignored;
+}
+
 void process_reap(void) {
   int status;
   pid_t pid;
@@ -28,6 +34,7 @@ void process_reap(void) {
       if (!p->reaped && p->pid == pid) {
         p->status = status;
         p->reaped = true;
+        if (p->pidfd < 0) wake(p);
       }
     }
   }
@@ -38,6 +45,12 @@ void process_kill_group(struct process *p) {
   pthread_mutex_lock(&lock);
   // Its own group, which no stranger can join; and no pid is reused before the reaper, under this lock, lets it go.
   if (!p->reaped) kill(-p->pid, SIGKILL);
+  pthread_mutex_unlock(&lock);
+}
+
+void process_signal(struct process *p, int number) {
+  pthread_mutex_lock(&lock);
+  if (!p->reaped) kill(p->pid, number);
   pthread_mutex_unlock(&lock);
 }
 
@@ -80,10 +93,13 @@ bool process_take(struct process *p, struct conn *c) {
   return handed;
 }
 
-static void wake(struct process *p) {
-  uint64_t one = 1;
-  ssize_t ignored = write(p->wake, &one, sizeof one);
-  (void)ignored;
+void process_leave_all(void) {
+  pthread_mutex_lock(&lock);
+  for (struct process *p = processes; p != NULL; p = p->next) {
+    p->left = true;
+    wake(p);
+  }
+  pthread_mutex_unlock(&lock);
 }
 
 void process_wake_all(void) {
@@ -116,7 +132,7 @@ bool process_attach(struct conn *c, struct cursor *payload) {
   if (handed) {
     p->owner_epoch = c->epoch;
     p->attached = conn_release(c);
-    p->detached = false;
+    p->detached = p->left = false;
     wake(p);
   }
   pthread_mutex_unlock(&lock);

@@ -75,6 +75,17 @@ bool parse_host(struct host *h, struct cursor *p) {
   return h->argc > 0 && h->uid != 0 && h->gid != 0 && h->nbinds <= MAX_BINDS;
 }
 
+bool parse_run(struct host *h, struct cursor *p) {
+  h->name = take_string(p);
+  h->argv = take_list(p, &h->argc);
+  h->envp = take_list(p, &h->envc);
+  h->stderr_path = take_string(p);
+  h->ncgroups = take_u32(p);
+  for (uint32_t i = 0; i < h->ncgroups && i < MAX_CGROUPS; i++) h->cgroups[i] = take_string(p);
+  if (p->bad || p->left != 0 || h->argv == NULL || h->envp == NULL) return false;
+  return h->argc > 0 && h->ncgroups <= MAX_CGROUPS;
+}
+
 void host_free(struct host *h) {
   free(h->argv);
   free(h->envp);

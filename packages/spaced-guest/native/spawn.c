@@ -131,6 +131,14 @@ static int child_main(void *argument) {
   return fail(c, "exec");
 }
 
+static int open_slave(int master) {
+  int slave = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC), number;
+  if (slave >= 0 || (errno != ENOTTY && errno != EINVAL) || ioctl(master, TIOCGPTN, &number) < 0) return slave;
+  char path[32];
+  snprintf(path, sizeof path, "/dev/pts/%d", number);
+  return open(path, O_RDWR | O_NOCTTY | O_CLOEXEC);
+}
+
 static int open_pty(struct process *p, const struct request *r, int *slave) {
   int master = open("/dev/pts/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK), unlock = 0;
   struct winsize size = {.ws_col = r->cols, .ws_row = r->rows};
@@ -138,7 +146,7 @@ static int open_pty(struct process *p, const struct request *r, int *slave) {
   p->output[0] = master;
   p->input = fcntl(master, F_DUPFD_CLOEXEC, 3);
   if (p->input < 0 || ioctl(master, TIOCSPTLCK, &unlock) < 0) return errno;
-  *slave = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+  *slave = open_slave(master);
   if (*slave < 0 || fchown(*slave, r->uid, (gid_t)-1) < 0) return errno;
   return size.ws_col != 0 && ioctl(master, TIOCSWINSZ, &size) < 0 ? errno : 0;
 }
@@ -184,8 +192,10 @@ static int run(struct process *p, struct child *c) {
   uint8_t *stack = malloc(CHILD_STACK);
   if (stack == NULL) return c->step = "spawn", ENOMEM;
   int pidfd = -1;
-  int flags = CLONE_VM | CLONE_VFORK | CLONE_PIDFD | CLONE_CHILD_SETTID | SIGCHLD;
-  int pid = clone(child_main, (void *)((uintptr_t)(stack + CHILD_STACK) & ~(uintptr_t)15), flags, c, &pidfd, NULL, &p->pid);
+  int flags = CLONE_VM | CLONE_VFORK | CLONE_CHILD_SETTID | SIGCHLD;
+  void *top = (void *)((uintptr_t)(stack + CHILD_STACK) & ~(uintptr_t)15);
+  int pid = clone(child_main, top, flags | CLONE_PIDFD, c, &pidfd, NULL, &p->pid);
+  if (pid < 0 && errno == EINVAL) pid = clone(child_main, top, flags, c, NULL, NULL, &p->pid);  // a kernel without pidfds
   int error = pid < 0 ? errno : 0;
   free(stack);
   if (error != 0) return c->step = "spawn", error;

@@ -46,6 +46,12 @@ static bool write_file(const char *path, const char *text) {
   return ok;
 }
 
+void enter_groups(char *const *cgroup_files, uint32_t count, int status_fd) {
+  for (uint32_t i = 0; i < count; i++) {
+    if (!write_file(cgroup_files[i], "0")) fail_start(status_fd, "cgroup");
+  }
+}
+
 static bool map_range(pid_t pid, uint32_t base) {
   char path[64], map[64];
   snprintf(map, sizeof map, "0 %u %u\n", base, RANGE);
@@ -176,9 +182,7 @@ static int await_claim(int status_fd, struct claim *claim) {
 
 _Noreturn void start_guest(const struct launcher *l, struct start *s, bool prepared, int userns_fd, int status_fd) {
   static struct claim claim;
-  for (uint32_t i = 0; i < s->ncgroups; i++) {
-    if (!write_file(s->cgroups[i], "0")) fail_start(status_fd, "cgroup");
-  }
+  enter_groups(s->cgroups, s->ncgroups, status_fd);
   // Still in the host's network namespace: the host finds the socket in its /proc/net/unix, and the guest does not.
   int listen_fd = prepared ? -1 : bind_socket(s->socket_path, s->socket_uid);
   if (!prepared && listen_fd < 0) fail_start(status_fd, "socket");

@@ -261,6 +261,16 @@ export class GuestConnection {
   }
 
   /**
+   * The guest lets go of its socket and of every connection, this one too, so that the kernel below it can be saved.
+   * Its processes wait as after a rekey. ENOSYS where the socket is the host's.
+   */
+  async quiesce(): Promise<void> {
+    this.#frames.send(encodeFrame(GuestFrame.quiesce));
+    await this.#frames.answer(expectOk);
+    this.destroy();
+  }
+
+  /**
    * Starts a process, which has the connection until it exits. Rejects with `GuestError` when the process could not be
    * started (the connection stays usable). The process dies with the connection.
    */

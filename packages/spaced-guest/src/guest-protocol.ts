@@ -29,6 +29,7 @@ export const GuestFrame = {
   attach: 44,
   watch: 45,
   fetch: 46,
+  quiesce: 47,
   started: 48,
   stdout: 49,
   stderr: 50,

@@ -48,6 +48,7 @@ export {
   LaunchFrame,
   type LaunchListing,
   type PrepareRecord,
+  type RunRecord,
   type StartedProcess,
   type StartRecord,
 } from "./launch-protocol.ts";

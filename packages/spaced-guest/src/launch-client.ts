@@ -77,6 +77,15 @@ export class LaunchClient {
     return { hostPid: reader.u32(), startTime: reader.u64() };
   }
 
+  /**
+   * Starts a sandbox's runtime, under the activation's name; resolves when it is executed. Rejects with ENOSYS where the
+   * launcher runs none.
+   */
+  async run(record: wire.RunRecord): Promise<wire.StartedProcess> {
+    const reader = await this.#request(LaunchFrame.started, (id) => wire.encodeRun(id, record));
+    return { hostPid: reader.u32(), startTime: reader.u64() };
+  }
+
   /** SIGKILL to an activation's pid 1 or to a `spaced-host`; resolves when it is reaped, at once when it is not there. */
   async kill(name: string): Promise<void> {
     await this.#request(LaunchFrame.done, (id) => wire.encodeKill(id, name));

@@ -18,6 +18,7 @@ export const LaunchFrame = {
   prepare: 11,
   claim: 12,
   lease: 13,
+  run: 14,
 } as const;
 
 export interface BindMount {
@@ -74,6 +75,16 @@ export interface HostRecord {
 export interface HostBind {
   readonly path: string;
   readonly readOnly: boolean;
+}
+
+/** A sandbox's runtime: a program of the host's that makes the walls itself. */
+export interface RunRecord {
+  readonly activationId: string;
+  readonly argv: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  /** Its output is appended here. */
+  readonly stderrPath: string;
+  readonly cgroupFiles: readonly string[];
 }
 
 /** A started process: the pid alone names nobody, the pair does (within one boot). */
@@ -206,6 +217,18 @@ export function decodeHost(reader: PayloadReader): HostRecord {
   for (let left = reader.u32(); left > 0; left -= 1)
     binds.push({ path: reader.string(), readOnly: reader.u8() !== 0 });
   return { name, uid, gid, argv, env, stderrPath, binds };
+}
+
+export function encodeRun(requestId: number, record: RunRecord): Buffer {
+  const frame = new FrameBuilder(1024).begin(LaunchFrame.run).u32(requestId);
+  frame.string(record.activationId).u32(record.argv.length);
+  for (const argument of record.argv) frame.string(argument);
+  const env = Object.entries(record.env);
+  frame.u32(env.length);
+  for (const [name, value] of env) frame.string(`${name}=${value}`);
+  frame.string(record.stderrPath).u32(record.cgroupFiles.length);
+  for (const file of record.cgroupFiles) frame.string(file);
+  return frame.end().finish();
 }
 
 /** R-16: `deadlineNs` on CLOCK_BOOTTIME. */

@@ -13,44 +13,66 @@ import {
   maxFrameBytes,
   type ProcessExit,
 } from "@space/spaced-guest";
-import type { LauncherKind } from "@space/substrate-namespace";
-import { asRoot, asUser, eventually, GuestHost, type TestGuest, WatchedProcess } from "../src/guest-host.ts";
+import {
+  asRoot,
+  asUser,
+  eventually,
+  GuestHost,
+  type GuestHostKind,
+  needsRunsc,
+  type TestGuest,
+  WatchedProcess,
+} from "../src/guest-host.ts";
 import { needsRoot } from "../src/needs-root.ts";
 import { fileCases, guestError, treeCases } from "./guest-files.ts";
 import { identityCases } from "./guest-identity.ts";
 import { poolCases } from "./guest-pools.ts";
 import { pressureCases } from "./guest-pressure.ts";
 import { terminalCases } from "./guest-terminals.ts";
-import { watchCases } from "./guest-watches.ts";
+import { crowdedWatchCases, watchCases } from "./guest-watches.ts";
 
-/** The guest protocol (PROTOCOL.md section 1), against a real guest started by one of the launchers. */
-export function guestProtocolContract(
-  launcher: LauncherKind,
-  abilities: { readonly terminals: boolean; readonly watches: boolean; readonly oomScore: number },
-): void {
-  describe(`guest protocol, ${launcher}`, { skip: needsRoot, timeout: 60_000 }, () => {
+/** What differs between the ways in which a guest may run. */
+export interface GuestDifferences {
+  readonly terminals: boolean;
+  readonly watches: boolean;
+  readonly oomScore: number;
+  /** The last lines of a process's status, of those that are looked at. */
+  readonly confinement: string;
+  /** The error for an argument that is too long. */
+  readonly tooLong: string;
+  /** Another suite holds what is the same program's everywhere, and slow here. */
+  readonly quick: boolean;
+}
+
+/** The guest protocol (PROTOCOL.md section 1), against a real guest started in one of the ways. */
+export function guestProtocolContract(kind: GuestHostKind, differences: GuestDifferences): void {
+  const skip = kind === "gvisor" ? needsRunsc : needsRoot;
+  describe(`guest protocol, ${kind}`, { skip, timeout: 60_000 }, () => {
     let host: GuestHost;
     let guest: TestGuest;
     before(async () => {
-      host = await GuestHost.open(launcher);
+      host = await GuestHost.open(kind);
       guest = await host.start();
     });
     after(() => host.close());
     const run = () => guest;
-    helloCases(run);
+    const { terminals, watches, quick } = differences;
+    helloCases(run, kind === "gvisor");
     fileCases(run);
-    treeCases(run);
-    processCases(run, abilities.oomScore);
+    processCases(run, differences);
     streamCases(run);
+    identityCases(() => host);
+    watchCases(run, watches);
+    terminalCases(() => host, run, terminals);
+    if (quick) return;
+    treeCases(run);
     poolCases(run);
     pressureCases(run);
-    identityCases(() => host);
-    terminalCases(() => host, run, abilities.terminals);
-    watchCases(run, abilities.watches);
+    crowdedWatchCases(run, watches);
   });
 }
 
-function helloCases(guest: () => TestGuest): void {
+function helloCases(guest: () => TestGuest, inside: boolean): void {
   it("proves the activation, and closes on a wrong secret", async () => {
     await guest().using((connection) => connection.stat("/"));
     const { activationId } = guest();
@@ -83,6 +105,14 @@ function helloCases(guest: () => TestGuest): void {
     await guest().using((connection) => connection.stat("/"));
   });
 
+  it("lets go of its socket only where it made it itself", async (t) => {
+    if (inside) return t.skip("it did; what follows is in substrate-memory.test.ts");
+    await guest().using(async (connection) => {
+      await assert.rejects(connection.quiesce(), guestError("ENOSYS"));
+      assert.equal((await connection.stat("/")).type, "directory");
+    });
+  });
+
   it("closes on unknown operations and on payloads that lie about their lengths", async () => {
     const lies = [
       encodeFrame(99),
@@ -101,7 +131,7 @@ function helloCases(guest: () => TestGuest): void {
   });
 }
 
-function processCases(guest: () => TestGuest, oomScore: number): void {
+function processCases(guest: () => TestGuest, { oomScore, confinement, tooLong }: GuestDifferences): void {
   it("runs a process with its user, folder, environment and output", async () => {
     const script = "id -u; id -g; pwd; echo $X; umask; cat /proc/self/oom_score_adj; echo oops >&2; exit 7";
     const result = await guest().run(["sh", "-c", script], { env: { PATH: "/bin", X: "y z" }, cwd: "/tmp" });
@@ -118,7 +148,7 @@ function processCases(guest: () => TestGuest, oomScore: number): void {
     const none = "0000000000000000";
     assert.equal(
       await guest().shell(status, { groups: [27, 100] }),
-      `Groups: 27 100 \nCapPrm: ${none}\nCapEff: ${none}\nCapAmb: ${none}\nNoNewPrivs: 1\nSeccomp: 2\n`,
+      `Groups: 27 100 \nCapPrm: ${none}\nCapEff: ${none}\n${confinement}`,
     );
     assert.match(await guest().shell(status, asRoot), /CapEff: 00000000000005fb\n/);
   });
@@ -163,7 +193,7 @@ function processCases(guest: () => TestGuest, oomScore: number): void {
       await refuse(["/etc/passwd"], {}, "EACCES", "exec");
       await refuse(["true"], { cwd: "/missing" }, "ENOENT", "chdir");
       await refuse(["true"], { cwd: "/root" }, "EACCES", "chdir");
-      await refuse(["true", "x".repeat(200_000)], {}, "E2BIG", "exec");
+      await refuse(["true", "x".repeat(200_000)], {}, tooLong, "exec");
       await refuse(["true", "x".repeat(2_000_000)], {}, "E2BIG", "exec");
       assert.equal((await connection.stat("/")).type, "directory");
     });

@@ -40,10 +40,7 @@ class Watched {
 /** Watching folders, where the launcher can. */
 export function watchCases(guest: () => TestGuest, supported: boolean): void {
   const skip = !supported;
-  const folder = async (name: string): Promise<string> => {
-    await guest().shell(`mkdir -p /tmp/${name}`);
-    return `/tmp/${name}`;
-  };
+  const folder = (name: string): Promise<string> => madeFolder(guest(), name);
 
   it("tells what changes in a folder, by kind and name, in order", { skip }, async () => {
     const path = await folder("watch1");
@@ -132,6 +129,21 @@ export function watchCases(guest: () => TestGuest, supported: boolean): void {
     await guest().using((connection) => connection.stat("/"));
   });
 
+  it("says that it cannot watch", { skip: supported }, async () => {
+    await assert.rejects(Watched.on(guest(), "/tmp"), guestError("ENOSYS"));
+  });
+}
+
+async function madeFolder(guest: TestGuest, name: string): Promise<string> {
+  await guest.shell(`mkdir -p /tmp/${name}`);
+  return `/tmp/${name}`;
+}
+
+/** As many watches and events as a guest may have. */
+export function crowdedWatchCases(guest: () => TestGuest, supported: boolean): void {
+  const skip = !supported;
+  const folder = (name: string): Promise<string> => madeFolder(guest(), name);
+
   it("says that events were lost when the host does not read them, and goes on", { skip }, async () => {
     const path = await folder("watch5");
     const watched = await Watched.on(guest(), path);
@@ -159,9 +171,5 @@ export function watchCases(guest: () => TestGuest, supported: boolean): void {
       assert.ok(all.every(({ lost }) => lost));
     }
     await guest().run(["true"], asUser);
-  });
-
-  it("says that it cannot watch", { skip: supported }, async () => {
-    await assert.rejects(Watched.on(guest(), "/tmp"), guestError("ENOSYS"));
   });
 }

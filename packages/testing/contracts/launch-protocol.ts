@@ -17,6 +17,8 @@ import {
   LaunchClient,
   type LaunchExit,
   LaunchFrame,
+  portableDifferences,
+  type RunRecord,
   type StartRecord,
 } from "@space/spaced-guest";
 import type { LauncherKind } from "@space/substrate-namespace";
@@ -38,6 +40,7 @@ export function launchProtocolContract(kind: LauncherKind): void {
     peerCases(() => rig);
     guestCases(() => rig);
     bridgeCases(() => rig);
+    runtimeCases(() => rig, kind === "native" || portableDifferences.runsRuntimes);
   });
   describe(`the end of a launcher, ${kind}`, { skip: needsRoot, timeout: 120_000 }, () => endCases(kind));
 }
@@ -267,6 +270,55 @@ function bridgeCases(rig: () => LaunchRig): void {
     const exit = nextExit(rig().client);
     await rig().client.kill("bridge");
     assert.deepEqual(await exit, { name: "bridge", hostPid, waitStatus: 9 });
+  });
+}
+
+function runtimeCases(rig: () => LaunchRig, supported: boolean): void {
+  const record = (script: string, changes: Partial<RunRecord> = {}): RunRecord => ({
+    activationId: "act_runtime",
+    argv: ["/bin/sh", "-c", script],
+    env: { PATH: "/usr/bin:/bin", WORD: "told" },
+    stderrPath: join(rig().folder, "runtime.log"),
+    cgroupFiles: [],
+    ...changes,
+  });
+
+  it("runs a sandbox's runtime as root, with nothing of the launcher's, and tells its end", async (t) => {
+    if (!supported) return t.skip("the portable launcher runs none");
+    const exit = nextExit(rig().client);
+    const script =
+      "id -u; echo $WORD >&2; ls /proc/self/fd; grep -E '^Sig(Blk|Ign)' /proc/self/status; exit 3";
+    const { hostPid } = await rig().client.run(record(script));
+    assert.deepEqual(await exit, { name: "act_runtime", hostPid, waitStatus: 3 << 8 });
+    const none = "0000000000000000";
+    assert.equal(
+      readFileSync(join(rig().folder, "runtime.log"), "utf8"),
+      `0\ntold\n0\n1\n2\n3\nSigBlk:\t${none}\nSigIgn:\t${none}\n`,
+    );
+  });
+
+  it("lists a runtime as the activation, and kills it by that name", async (t) => {
+    if (!supported) return t.skip("the portable launcher runs none");
+    const started = await rig().client.run(record("exec sleep 600"));
+    assert.deepEqual(await rig().client.list(), [{ name: "act_runtime", running: true, ...started }]);
+    await assert.rejects(rig().client.run(record("true")), launchError("EEXIST", "name"));
+    await rig().client.kill("act_runtime");
+    assert.deepEqual(await rig().client.list(), []);
+  });
+
+  it("says why a runtime could not be started", async (t) => {
+    if (!supported) {
+      await assert.rejects(rig().client.run(record("true")), launchError("ENOSYS", "run"));
+      return t.diagnostic("the portable launcher runs none, and says so");
+    }
+    const refusals: readonly (readonly [Partial<RunRecord>, string, string])[] = [
+      [{ argv: [] }, "EINVAL", "record"],
+      [{ argv: ["/missing/program"] }, "ENOENT", "exec"],
+      [{ stderrPath: "/missing/log" }, "ENOENT", "log"],
+      [{ cgroupFiles: ["/missing/group"] }, "ENOENT", "cgroup"],
+    ];
+    for (const [changes, code, step] of refusals)
+      await assert.rejects(rig().client.run(record("true", changes)), launchError(code, step));
   });
 }
 

@@ -19,6 +19,8 @@ export const portableDifferences = {
   overheadBytes: 24 * 1024 * 1024,
   /** PREPARE and CLAIM: ERROR ENOSYS, step "prepare". */
   preparesGuests: false,
+  /** RUN: ERROR ENOSYS, step "run". */
+  runsRuntimes: false,
   /** The guest's mount namespace is its own user namespace's (its capabilities and the filter keep it from changing it). */
   mountsOwnedByHost: false,
 } as const;

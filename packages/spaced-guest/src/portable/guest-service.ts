@@ -54,6 +54,7 @@ export class GuestService {
     [GuestFrame.spawn, (connection, payload) => this.#spawn(connection, payload)],
     [GuestFrame.attach, (connection, payload) => this.#attach(connection, payload)],
     [GuestFrame.watch, () => Promise.reject(new GuestError(errnoNotImplemented, "watch"))],
+    [GuestFrame.quiesce, () => Promise.reject(new GuestError(errnoNotImplemented, "quiesce"))],
     [GuestFrame.killAll, (connection, payload) => this.#killAll(connection, payload)],
     [GuestFrame.rekey, (connection, payload) => this.#rekey(connection, payload)],
     ...forProcesses.map((type): [number, Operation] => [type, () => Promise.resolve()]),

@@ -100,6 +100,9 @@ export class LaunchService {
       case LaunchFrame.claim:
         void client.failed(requestId, new GuestError(errnoUnknownCall, "prepare"));
         return;
+      case LaunchFrame.run:
+        void client.failed(requestId, new GuestError(errnoUnknownCall, "run"));
+        return;
       case LaunchFrame.kill:
         void this.#kill(client, requestId, reader.string());
         return;
