@@ -26,7 +26,7 @@ export interface CommandOutcome {
 const outputLimitBytes = 4 << 20;
 const lockWaitSeconds = 120;
 
-const thisHost: PackageHost = {
+export const thisPackageHost: PackageHost = {
   isRoot: process.getuid?.() === 0,
   run: (command, args, signal) =>
     new Promise((settle) => {
@@ -48,7 +48,7 @@ export async function ensureDebianPackages(
   needs: readonly HostPackage[],
   reason: string,
   signal: AbortSignal,
-  host: PackageHost = thisHost,
+  host: PackageHost = thisPackageHost,
 ): Promise<"present" | "installed"> {
   const missing = await missingOf(needs, signal, host);
   if (missing.length === 0) return "present";

@@ -3,6 +3,7 @@
 
 export { ControlGroups } from "./control-groups.ts";
 export { ensureDebianPackages, type HostPackage } from "./debian-packages.ts";
+export { type PrefixPackage, unpackDebianPackage } from "./debian-prefix.ts";
 export {
   checkEndpoint,
   type EndpointReader,
