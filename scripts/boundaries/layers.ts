@@ -40,6 +40,12 @@ export const layers: Readonly<Record<string, Layer>> = {
     ambient: "allowed",
   },
 
+  "substrate-gvisor": {
+    // The same launcher and the same skeleton of a root as the namespace driver's.
+    packages: ["model", "platform-linux", "spaced-guest", "substrate-namespace"],
+    ambient: "allowed",
+  },
+
   "control-plane": useCase,
   gateway: useCase,
   worker: useCase,
@@ -58,6 +64,7 @@ export const layers: Readonly<Record<string, Layer>> = {
       "platform-linux",
       "spaced-guest",
       "substrate-namespace",
+      "substrate-gvisor",
       "control-plane",
       "gateway",
       "worker",
@@ -77,6 +84,7 @@ export const layers: Readonly<Record<string, Layer>> = {
       "platform-linux",
       "spaced-guest",
       "substrate-namespace",
+      "substrate-gvisor",
       "control-plane",
       "gateway",
       "worker",

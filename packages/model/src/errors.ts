@@ -81,6 +81,8 @@ export interface ErrorDetails {
   "substrate/failed": { readonly step: string };
   "substrate/unsupported": { readonly feature: string };
   "snapshot/refused": { readonly problem: string };
+  /** The attempt to save it has ended what was to be saved. */
+  "snapshot/fatal": { readonly problem: string };
   "snapshot/missing": { readonly digest: string };
   /** R-5: `link` says which statement of the chain that is sealed in the snapshot, or which of its objects. */
   "snapshot/chain-refused": { readonly problem: SealedChainProblem; readonly link: string };
@@ -157,6 +159,7 @@ const kinds = {
   "substrate/failed": "unavailable",
   "substrate/unsupported": "invalid",
   "snapshot/refused": "unavailable",
+  "snapshot/fatal": "gone",
   "snapshot/missing": "unavailable",
   "snapshot/chain-refused": "unavailable",
   "chunk/damaged": "unavailable",

@@ -19,11 +19,11 @@ import {
   eventually,
   GuestHost,
   type GuestHostKind,
-  needsRunsc,
   type TestGuest,
   WatchedProcess,
 } from "../src/guest-host.ts";
 import { needsRoot } from "../src/needs-root.ts";
+import { needsRunsc } from "../src/needs-runsc.ts";
 import { fileCases, guestError, treeCases } from "./guest-files.ts";
 import { identityCases } from "./guest-identity.ts";
 import { poolCases } from "./guest-pools.ts";

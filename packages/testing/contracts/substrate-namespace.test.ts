@@ -6,9 +6,11 @@ import { describe, it } from "node:test";
 import { nativeLauncherPath } from "@space/spaced-guest";
 import { substrateContract } from "./substrate.ts";
 
-if (existsSync(nativeLauncherPath)) substrateContract("native");
+const common = { rounds: 5, layers: true, killed: /^killed by signal 9$/ };
+
+if (existsSync(nativeLauncherPath)) substrateContract("native", { ...common, spares: true });
 else
   describe("substrate, native launcher", () =>
     it("is built", { skip: "no C compiler built the native launcher" }));
 
-substrateContract("portable");
+substrateContract("portable", { ...common, spares: false });

@@ -8,10 +8,19 @@ import { after, before, describe, it } from "node:test";
 import { type ExecutionExit, isSpaceError } from "@space/model";
 import { evidenceMismatch, processEvidence, stillRuns } from "@space/platform-linux";
 import { GuestConnection } from "@space/spaced-guest";
-import type { LauncherKind } from "@space/substrate-namespace";
 import { faultLanded } from "../src/fault-landed.ts";
-import { asRoot, asUser, eventually, GuestHost, testUids, WatchedProcess } from "../src/guest-host.ts";
+import {
+  asRoot,
+  asUser,
+  eventually,
+  GuestHost,
+  type GuestHostKind,
+  type TestGuest,
+  testUids,
+  WatchedProcess,
+} from "../src/guest-host.ts";
 import { needsRoot } from "../src/needs-root.ts";
+import { needsRunsc } from "../src/needs-runsc.ts";
 
 async function* fromChunks(chunks: readonly Uint8Array[]): AsyncGenerator<Uint8Array> {
   for (const chunk of chunks) yield chunk;
@@ -32,7 +41,10 @@ function traces(host: GuestHost): Record<string, readonly string[]> {
   const guestProcesses = pids.filter((pid) => {
     try {
       const { uid } = statSync(`/proc/${pid}`);
-      return uid >= testUids.first && uid < testUids.first + testUids.ranges * 65_536;
+      const inRange = uid >= testUids.first && uid < testUids.first + testUids.ranges * 65_536;
+      return (
+        inRange || readFileSync(`/proc/${pid}/cgroup`, "utf8").includes(`/space-test-${process.pid}/act_`)
+      );
     } catch {
       return false; // it has ended
     }
@@ -73,12 +85,24 @@ function findGroups(folder: string, name: string, depth: number): readonly strin
   }
 }
 
-/** The substrate port's contract, for the namespace driver with one of its launchers. */
-export function substrateContract(launcher: LauncherKind): void {
-  describe(`substrate, ${launcher} launcher`, { skip: needsRoot, timeout: 120_000 }, () => {
+/** What differs between the drivers and their launchers. */
+export interface SubstrateDifferences {
+  readonly rounds: number;
+  /** Each guest has a range of the host's user ids, and a layer on its disk. */
+  readonly layers: boolean;
+  /** Guests are prepared in advance. */
+  readonly spares: boolean;
+  /** What is told of a runtime whose recorded process was killed. */
+  readonly killed: RegExp;
+}
+
+/** The substrate port's contract, for one driver with one of its launchers. */
+export function substrateContract(kind: GuestHostKind, differences: SubstrateDifferences): void {
+  const skip = kind === "gvisor" ? needsRunsc : needsRoot;
+  describe(`substrate, ${kind}`, { skip, timeout: 120_000 }, () => {
     let host: GuestHost;
     before(async () => {
-      host = await GuestHost.open(launcher);
+      host = await GuestHost.open(kind);
     });
     after(async () => {
       await host.close();
@@ -87,14 +111,14 @@ export function substrateContract(launcher: LauncherKind): void {
       );
       assert.deepEqual(groups, []);
     });
-    lifeCases(() => host);
-    snapshotCases(() => host);
+    lifeCases(() => host, differences);
     restartCases(() => host);
-    failureCases(() => host, launcher);
+    failureCases(() => host, differences);
+    if (differences.layers) layerCases(() => host);
   });
 }
 
-function lifeCases(host: () => GuestHost): void {
+function lifeCases(host: () => GuestHost, { rounds, layers }: SubstrateDifferences): void {
   it("starts a guest that can be proved to be the one recorded", async () => {
     const guest = await host().start();
     const { evidence } = guest;
@@ -118,9 +142,9 @@ function lifeCases(host: () => GuestHost): void {
     assert.ok(!(await two.shell("ps -eo args || true")).includes("sleep 600"));
     const bootId = "cat /proc/sys/kernel/random/boot_id";
     assert.notEqual(await one.shell(bootId), await two.shell(bootId));
-    const owner = (activationId: string): number =>
+    const owner = ({ activationId }: TestGuest): number =>
       statSync(join(host().folder, "state/activations", activationId, "upper")).uid;
-    assert.ok(Math.abs(owner(one.activationId) - owner(two.activationId)) >= 65_536);
+    if (layers) assert.ok(Math.abs(owner(one) - owner(two)) >= 65_536);
     await Promise.all([one, two].map(({ activationId }) => host().substrate.stop(activationId)));
   });
 
@@ -162,24 +186,111 @@ function lifeCases(host: () => GuestHost): void {
     const left = (): number =>
       Object.values(traces(host())).flat().length - Object.values(before).flat().length;
     let made = 0;
-    for (let round = 0; round < 5; round += 1) {
+    for (let round = 0; round < rounds; round += 1) {
       const guests = await Promise.all([1, 2, 3, 4].map(() => host().start()));
       await guests[0]?.shell("mkdir -p a/b/c; echo x > a/b/c/f; sleep 600 & (setsid sleep 600 &)");
       made += left() > 2 * guests.length ? 1 : 0;
       await Promise.all(guests.map(({ activationId }) => host().substrate.stop(activationId)));
     }
-    faultLanded("in each round there was something to leave behind", made - 4);
+    faultLanded("in each round there was something to leave behind", made - (rounds - 1));
+    assert.deepEqual(traces(host()), before);
+  });
+}
+
+function restartCases(host: () => GuestHost): void {
+  it("adopts what runs after a daemon's restart, and ends what nobody wants", async () => {
+    const before = traces(host());
+    const kept = await host().start();
+    const orphan = await host().start();
+    await host().substrate.freeze(orphan.activationId);
+    await host().restart();
+    const found = await host().substrate.list();
+    assert.deepEqual(
+      new Set(found.map(({ activationId }) => activationId)),
+      new Set([kept.activationId, orphan.activationId]),
+    );
+    assert.deepEqual(
+      found.find(({ activationId }) => activationId === kept.activationId)?.evidence,
+      kept.evidence,
+    );
+    assert.equal(await host().substrate.sweep(new Set([kept.activationId])), 1);
+    assert.ok(!stillRuns(orphan.evidence.guest));
+    assert.equal(await kept.shell("echo still here"), "still here\n");
+    assert.equal(await host().substrate.freeze(kept.activationId), true);
+    assert.equal(await host().substrate.thaw(kept.activationId), true);
+    await host().substrate.stop(kept.activationId);
+    assert.deepEqual(traces(host()), before);
+  });
+}
+
+function failureCases(host: () => GuestHost, { killed, spares }: SubstrateDifferences): void {
+  it("refuses a damaged archive and leaves nothing of it", async () => {
+    const before = traces(host());
+    const damaged = [Buffer.alloc(10_240, 0x41)];
+    await assert.rejects(host().start({}, fromChunks(damaged)), (error) =>
+      isSpaceError(error, "snapshot/refused"),
+    );
+    async function* breaks(): AsyncGenerator<Uint8Array> {
+      yield Buffer.alloc(512);
+      throw new Error("the store is gone");
+    }
+    await assert.rejects(host().start({}, breaks()));
     assert.deepEqual(traces(host()), before);
   });
 
-  it("bounds memory and processes", async () => {
-    const guest = await host().start({ memoryBytes: 64 * 1024 * 1024, processes: 30 });
-    const hog = await guest.run(["perl", "-e", "my $x = 'x' x (200 * 1024 * 1024); print length $x"]);
-    assert.notEqual(hog.stdout, String(200 * 1024 * 1024));
-    const many = await guest.run(["sh", "-c", "for i in $(seq 60); do sleep 5 & done; echo unreachable"]);
-    assert.match(many.stderr, /[Cc]annot fork|Resource temporarily unavailable/);
-    assert.equal(await guest.using(async (c) => (await c.stat("/")).type), "directory");
+  it("reports a runtime that ended by itself", async () => {
+    const exits: ExecutionExit[] = [];
+    host().substrate.onExit((exit) => exits.push(exit));
+    const guest = await host().start();
+    process.kill(guest.evidence.guest.pid, "SIGKILL");
+    await eventually("the exit", () => exits.length > 0);
+    assert.deepEqual(
+      exits.map(({ activationId }) => activationId),
+      [guest.activationId],
+    );
+    assert.match(exits[0]?.reason ?? "", killed);
     await host().substrate.stop(guest.activationId);
+  });
+
+  it("leaves nothing of a start that fails, and frees its range", async () => {
+    const before = traces(host());
+    for (let round = 0; round < 20; round += 1) {
+      const tooLong = { hostname: "x".repeat(65) };
+      await assert.rejects(host().startWith(tooLong), (error) => isSpaceError(error, "substrate/failed"));
+    }
+    assert.deepEqual(traces(host()), before);
+  });
+
+  it("starts although a guest that was prepared has died", { skip: !spares }, async () => {
+    const prepared = async () =>
+      (await host().substrate.launchClient.list()).filter(({ name }) => name.startsWith("spare-"));
+    await eventually("the spares", async () => (await prepared()).length === 4);
+    for (const { hostPid } of await prepared()) process.kill(hostPid, "SIGKILL");
+    const guest = await host().start();
+    assert.equal(await guest.shell("echo up"), "up\n");
+    await host().substrate.stop(guest.activationId);
+  });
+
+  it("survives the launcher's death: says so, leaves no guest, starts again", async () => {
+    const exits: ExecutionExit[] = [];
+    host().substrate.onExit((exit) => exits.push(exit));
+    const guest = await host().start();
+    const parent = /^PPid:\t(\d+)$/m.exec(
+      readFileSync(`/proc/${guest.evidence.guest.pid}/status`, "utf8"),
+    )?.[1];
+    process.kill(Number(parent), "SIGKILL");
+    await eventually("the exit", () => exits.length > 0);
+    await eventually("the guest's end", () => !stillRuns(guest.evidence.guest));
+    await host().substrate.stop(guest.activationId);
+    const next = await host().start();
+    assert.equal(await next.shell("echo up"), "up\n");
+    await assert.rejects(
+      GuestConnection.connect(guest.evidence.socketPath, {
+        activationId: guest.activationId,
+        secret: guest.secret,
+      }),
+    );
+    await host().substrate.stop(next.activationId);
   });
 }
 
@@ -190,7 +301,18 @@ const nested = (names: string, file: string): readonly string[] => [
   `import os\nfor name in ${names}:\n  os.mkdir(name); os.chdir(name)\nopen(${file}, "w").write("deep")`,
 ];
 
-function snapshotCases(host: () => GuestHost): void {
+/** Where a guest has a layer on the host's disk, and owners there. */
+function layerCases(host: () => GuestHost): void {
+  it("bounds memory and processes", async () => {
+    const guest = await host().start({ memoryBytes: 64 * 1024 * 1024, processes: 30 });
+    const hog = await guest.run(["perl", "-e", "my $x = 'x' x (200 * 1024 * 1024); print length $x"]);
+    assert.notEqual(hog.stdout, String(200 * 1024 * 1024));
+    const many = await guest.run(["sh", "-c", "for i in $(seq 60); do sleep 5 & done; echo unreachable"]);
+    assert.match(many.stderr, /[Cc]annot fork|Resource temporarily unavailable/);
+    assert.equal(await guest.using(async (c) => (await c.stat("/")).type), "directory");
+    await host().substrate.stop(guest.activationId);
+  });
+
   it("keeps a path as long as the kernel takes it, and refuses a longer one while the guest goes on", async () => {
     const guest = await host().start();
     // "./home/user/" and 20 folders of 200 bytes leave 63 of 4095.
@@ -250,46 +372,6 @@ function snapshotCases(host: () => GuestHost): void {
     await Promise.all([copy, again].map(({ activationId }) => host().substrate.stop(activationId)));
   });
 
-  it("refuses a damaged archive and leaves nothing of it", async () => {
-    const before = traces(host());
-    const damaged = [Buffer.alloc(10_240, 0x41)];
-    await assert.rejects(host().start({}, fromChunks(damaged)), (error) =>
-      isSpaceError(error, "snapshot/refused"),
-    );
-    async function* breaks(): AsyncGenerator<Uint8Array> {
-      yield Buffer.alloc(512);
-      throw new Error("the store is gone");
-    }
-    await assert.rejects(host().start({}, breaks()));
-    assert.deepEqual(traces(host()), before);
-  });
-}
-
-function restartCases(host: () => GuestHost): void {
-  it("adopts what runs after a daemon's restart, and ends what nobody wants", async () => {
-    const before = traces(host());
-    const kept = await host().start();
-    const orphan = await host().start();
-    await host().substrate.freeze(orphan.activationId);
-    await host().restart();
-    const found = await host().substrate.list();
-    assert.deepEqual(
-      new Set(found.map(({ activationId }) => activationId)),
-      new Set([kept.activationId, orphan.activationId]),
-    );
-    assert.deepEqual(
-      found.find(({ activationId }) => activationId === kept.activationId)?.evidence,
-      kept.evidence,
-    );
-    assert.equal(await host().substrate.sweep(new Set([kept.activationId])), 1);
-    assert.ok(!stillRuns(orphan.evidence.guest));
-    assert.equal(await kept.shell("echo still here"), "still here\n");
-    assert.equal(await host().substrate.freeze(kept.activationId), true);
-    assert.equal(await host().substrate.thaw(kept.activationId), true);
-    await host().substrate.stop(kept.activationId);
-    assert.deepEqual(traces(host()), before);
-  });
-
   it("never lends a range twice, also after a restart", async () => {
     const first = await host().start();
     await host().restart();
@@ -298,18 +380,6 @@ function restartCases(host: () => GuestHost): void {
       statSync(join(host().folder, "state/activations", activationId, "upper")).uid;
     assert.notEqual(owner(first.activationId), owner(second.activationId));
     assert.equal(await host().substrate.sweep(new Set()), 2);
-  });
-}
-
-function failureCases(host: () => GuestHost, launcher: LauncherKind): void {
-  it("reports a runtime that ended by itself", async () => {
-    const exits: ExecutionExit[] = [];
-    host().substrate.onExit((exit) => exits.push(exit));
-    const guest = await host().start();
-    process.kill(guest.evidence.guest.pid, "SIGKILL");
-    await eventually("the exit", () => exits.length > 0);
-    assert.deepEqual(exits, [{ activationId: guest.activationId, reason: "killed by signal 9" }]);
-    await host().substrate.stop(guest.activationId);
   });
 
   it("ends a guest that has outgrown its disk", async () => {
@@ -328,46 +398,5 @@ function failureCases(host: () => GuestHost, launcher: LauncherKind): void {
     await eventually("the end", () => exits.length > 0);
     assert.deepEqual(exits, [{ activationId: guest.activationId, reason: "disk limit exceeded" }]);
     await host().substrate.stop(guest.activationId);
-  });
-
-  it("leaves nothing of a start that fails, and frees its range", async () => {
-    const before = traces(host());
-    for (let round = 0; round < 20; round += 1) {
-      const tooLong = { hostname: "x".repeat(65) };
-      await assert.rejects(host().startWith(tooLong), (error) => isSpaceError(error, "substrate/failed"));
-    }
-    assert.deepEqual(traces(host()), before);
-  });
-
-  it("starts although a guest that was prepared has died", { skip: launcher === "portable" }, async () => {
-    const spares = async () =>
-      (await host().substrate.launchClient.list()).filter(({ name }) => name.startsWith("spare-"));
-    await eventually("the spares", async () => (await spares()).length === 4);
-    for (const { hostPid } of await spares()) process.kill(hostPid, "SIGKILL");
-    const guest = await host().start();
-    assert.equal(await guest.shell("echo up"), "up\n");
-    await host().substrate.stop(guest.activationId);
-  });
-
-  it("survives the launcher's death: says so, leaves no guest, starts again", async () => {
-    const exits: ExecutionExit[] = [];
-    host().substrate.onExit((exit) => exits.push(exit));
-    const guest = await host().start();
-    const parent = /^PPid:\t(\d+)$/m.exec(
-      readFileSync(`/proc/${guest.evidence.guest.pid}/status`, "utf8"),
-    )?.[1];
-    process.kill(Number(parent), "SIGKILL");
-    await eventually("the exit", () => exits.length > 0);
-    await eventually("the guest's end", () => !stillRuns(guest.evidence.guest));
-    await host().substrate.stop(guest.activationId);
-    const next = await host().start();
-    assert.equal(await next.shell("echo up"), "up\n");
-    await assert.rejects(
-      GuestConnection.connect(guest.evidence.socketPath, {
-        activationId: guest.activationId,
-        secret: guest.secret,
-      }),
-    );
-    await host().substrate.stop(next.activationId);
   });
 }

@@ -13,21 +13,34 @@ import {
   newSandboxId,
   Secret,
   type StartRequest,
+  type Substrate,
 } from "@space/model";
 import {
   GuestConnection,
   type GuestCredentials,
   type GuestProcess,
+  type LaunchClient,
   type ProcessExit,
   type SpawnRequest,
 } from "@space/spaced-guest";
+import { GvisorSubstrate, requireRunsc } from "@space/substrate-gvisor";
 import {
   type LauncherKind,
   NamespaceSubstrate,
   type NamespaceSubstrateOptions,
 } from "@space/substrate-namespace";
+import { runscTools } from "./needs-runsc.ts";
 
 const random = { bytes: (length: number): Uint8Array => randomBytes(length) };
+
+/** What guests are started by. */
+export type GuestHostKind = LauncherKind | "gvisor";
+type HostSubstrate = Substrate & { readonly launchClient: LaunchClient };
+
+interface HostOptions extends Pick<NamespaceSubstrateOptions, "orphanSeconds"> {
+  /** A second host in one process. */
+  readonly beside?: boolean;
+}
 
 export const testLimits: ExecutionLimits = {
   memoryBytes: 256 * 1024 * 1024,
@@ -141,27 +154,30 @@ export const asRoot: Omit<SpawnRequest, "argv"> = {
 /** A substrate with folders, user ids and control groups of its own, which `close` removes. */
 export class GuestHost {
   readonly folder: string;
-  readonly launcher: LauncherKind;
-  readonly #substrate: NamespaceSubstrate;
-  #current: NamespaceSubstrate;
+  readonly launcher: GuestHostKind;
+  readonly #options: HostOptions;
+  readonly #substrate: HostSubstrate;
+  #current: HostSubstrate;
 
-  private constructor(folder: string, launcher: LauncherKind, substrate: NamespaceSubstrate) {
+  private constructor(
+    folder: string,
+    { launcher, options }: { readonly launcher: GuestHostKind; readonly options: HostOptions },
+    substrate: HostSubstrate,
+  ) {
     this.folder = folder;
     this.launcher = launcher;
+    this.#options = options;
     this.#substrate = substrate;
     this.#current = substrate;
   }
 
-  static async open(
-    launcher: LauncherKind,
-    options: Pick<NamespaceSubstrateOptions, "orphanSeconds"> = {},
-  ): Promise<GuestHost> {
+  static async open(launcher: GuestHostKind, options: HostOptions = {}): Promise<GuestHost> {
     const folder = mkdtempSync(join(tmpdir(), "space-guests-"));
     chmodSync(folder, 0o711);
-    return new GuestHost(folder, launcher, await openSubstrate(folder, launcher, options));
+    return new GuestHost(folder, { launcher, options }, await openSubstrate(folder, launcher, options));
   }
 
-  get substrate(): NamespaceSubstrate {
+  get substrate(): HostSubstrate {
     return this.#current;
   }
 
@@ -190,7 +206,7 @@ export class GuestHost {
   /** What a daemon's restart is: the driver goes, the launcher and its guests stay, another driver comes. */
   async restart(): Promise<void> {
     await this.#current.close("leave");
-    this.#current = await openSubstrate(this.folder, this.launcher);
+    this.#current = await openSubstrate(this.folder, this.launcher, this.#options);
   }
 
   async close(): Promise<void> {
@@ -200,22 +216,23 @@ export class GuestHost {
   }
 }
 
-function openSubstrate(
+async function openSubstrate(
   folder: string,
-  launcher: LauncherKind,
-  options: Pick<NamespaceSubstrateOptions, "orphanSeconds"> = {},
-): Promise<NamespaceSubstrate> {
-  return NamespaceSubstrate.open({
+  launcher: GuestHostKind,
+  { beside = false, ...options }: HostOptions,
+): Promise<HostSubstrate> {
+  const common = {
     ...options,
     stateDir: join(folder, "state"),
     socketDir: join(folder, "s"),
-    controlGroup: `space-test-${process.pid}`,
-    firstUid: testUids.first,
-    uidRanges: testUids.ranges,
+    controlGroup: `space-test-${process.pid}${beside ? "-beside" : ""}`,
     socketUid: 0,
     reserveBytes: 1024 * 1024,
-    launcher,
-  });
+  };
+  if (launcher === "gvisor")
+    return GvisorSubstrate.open({ ...common, runsc: await requireRunsc(runscTools) });
+  const { first: firstUid, ranges: uidRanges } = testUids;
+  return NamespaceSubstrate.open({ ...common, firstUid, uidRanges, launcher });
 }
 
 /** A process whose output is collected and waited for. */

@@ -74,10 +74,19 @@ export interface Substrate {
   readonly abilities: SubstrateAbilities;
   /** Returns when the guest's agent listens. Throws `substrate/failed`, `snapshot/refused` or `host/unfit`. */
   start(request: StartRequest): Promise<RunningExecution>;
-  /** Stops every process of the execution without losing memory; false when it is gone. */
-  freeze(activationId: ActivationId): Promise<boolean>;
+  /**
+   * Stops every process of the execution without losing memory; false when it is gone. `snapshot`: so that `snapshot` can
+   * follow. A driver with `memorySnapshots` then needs the guest to have let go of all its connections: with proof of the
+   * contrary it throws `substrate/failed`, step "quiesce", and the execution goes on.
+   */
+  freeze(activationId: ActivationId, purpose?: "hold" | "snapshot"): Promise<boolean>;
+  /** Its processes go on, and its agent listens where it did. False when it is gone. */
   thaw(activationId: ActivationId): Promise<boolean>;
-  /** The filesystem layer of a frozen or stopped execution, as an archive that any worker can start from. */
+  /**
+   * The filesystem layer of a frozen or stopped execution, with its memory where the driver has `memorySnapshots`, as an
+   * archive that any worker of the same driver can start from. Throws `snapshot/fatal` when the attempt has ended the
+   * execution: nothing of its last state is left.
+   */
   snapshot(activationId: ActivationId): AsyncIterable<Uint8Array>;
   /** Kills every process, proves that none is left, releases all resources. Unknown activations are a success. */
   stop(activationId: ActivationId): Promise<void>;
