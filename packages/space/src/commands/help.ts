@@ -24,6 +24,7 @@ const text = `SPACE runs untrusted code for AI agents in isolated, stateful sand
       --json                the report as one JSON document
   ./space test              run every test
   ./space doctor            say what works on this host and what is missing
+      --install             first fetch what can be had without changing the host (runsc, verified as Debian's)
   ./space audit verify      say whether any audit log was altered, cut or forged, and where (--data DIR, --json)
       --root-key KEY        the installation's root public key, from elsewhere than the data directory
       --checkpoint FILE     checkpoints kept elsewhere, one a line: what the logs must still hold

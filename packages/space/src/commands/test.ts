@@ -6,9 +6,10 @@ import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { setPriority, tmpdir } from "node:os";
 import { join } from "node:path";
-import { UsageError } from "../failure.ts";
+import { explain, UsageError } from "../failure.ts";
 import { requireHost } from "../host/host-fitness.ts";
 import { ensurePython } from "../host/python.ts";
+import { ensureRunsc } from "../host/runsc.ts";
 import { checkout } from "../product.ts";
 import { exitCode } from "./exit-code.ts";
 
@@ -23,6 +24,7 @@ export async function test(args: readonly string[]): Promise<number> {
   if (args.some((arg) => arg.startsWith("-"))) throw new UsageError("usage: ./space test [FILE...]");
   await requireHost("the tests start real sandboxes");
   await ensurePython("guests in the tests run Python programs");
+  await fetchRunsc();
   const failed: string[] = [];
   if (args.length === 0) {
     for (const check of ["format:check", "lint", "types", "boundaries", "rules:check", "incidents:check"]) {
@@ -42,6 +44,15 @@ export async function test(args: readonly string[]): Promise<number> {
   const failures = Math.max(sum("failed"), failed.length);
   process.stdout.write(`${sum("passed")} passed, ${failures} failed, ${sum("skipped")} skipped\n`);
   return failures === 0 ? 0 : 1;
+}
+
+/** Once; without it the tests of the driver that needs it are skipped, and say so. */
+async function fetchRunsc(): Promise<void> {
+  try {
+    await ensureRunsc();
+  } catch (error) {
+    process.stderr.write(`tests of gVisor are skipped: ${explain(error)}\n`);
+  }
 }
 
 interface Suite {

@@ -2,6 +2,8 @@
 // Copyright 2026 The SPACE authors
 
 import type { SubstrateName } from "@space/model";
+import { buildText, type RunscSearch } from "@space/substrate-gvisor";
+import { nativeLauncher } from "../product.ts";
 import type { HostFact, HostView } from "./host-fitness.ts";
 
 export interface DriverState {
@@ -11,8 +13,12 @@ export interface DriverState {
   readonly why: string;
 }
 
-/** What each driver of the design would need on this host. Only `namespace` is built in so far, and the others say so. */
-export function drivers(facts: readonly HostFact[], host: HostView): readonly DriverState[] {
+/** What each driver of the design needs on this host, or that it is not built in. */
+export function drivers(
+  facts: readonly HostFact[],
+  host: HostView,
+  runsc: RunscSearch,
+): readonly DriverState[] {
   const missing = facts
     .filter(({ state, name }) => state === "missing" && name !== "python3")
     .map(({ name }) => name);
@@ -30,8 +36,28 @@ export function drivers(facts: readonly HostFact[], host: HostView): readonly Dr
           ? "memory is kept only while frozen on its worker"
           : `this host lacks ${missing.join(", ")}`,
     },
-    absent("gvisor", [["runsc", host.program("runsc") !== undefined]]),
+    gvisor(missing, host, runsc),
     absent("qemu", [["qemu-system-x86_64", host.program("qemu-system-x86_64") !== undefined]]),
     absent("firecracker", [["/dev/kvm", host.exists("/dev/kvm")]]),
   ];
+}
+
+function gvisor(missing: readonly string[], host: HostView, { found, refused }: RunscSearch): DriverState {
+  const name = "gvisor";
+  const lacks = [...missing, ...(host.exists(nativeLauncher) ? [] : ["the compiled launcher"])];
+  if (lacks.length > 0) return { name, works: false, why: `this host lacks ${lacks.join(", ")}` };
+  const why = refused.map(({ path, reason }) => `${path} is refused: ${reason}`);
+  if (found === undefined)
+    return {
+      name,
+      works: false,
+      why: [...why, "./space doctor --install fetches a runsc that works"].join("; "),
+    };
+  const build = `${found.path}, ${buildText(found.build)}`;
+  const tried = found.verdict.kind === "tested" ? "" : ", which nobody has tried with this";
+  return {
+    name,
+    works: true,
+    why: [`${build}${tried}`, "./space up cannot choose it yet", ...why].join("; "),
+  };
 }

@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { isSpaceError } from "@space/model";
+import { drivers } from "./drivers.ts";
 import { type HostView, hostFacts, requireHost } from "./host-fitness.ts";
 
 const fit: HostView = {
@@ -49,4 +50,25 @@ test("a host without the compiled launcher is slower, not unfit", async () => {
     [["launcher", "slower"]],
   );
   await requireHost("sandboxes start", host);
+});
+
+test("gVisor works with a runsc that is not refused; otherwise it is said why, and what to do", () => {
+  const say = (host: HostView, runsc: Parameters<typeof drivers>[2]) =>
+    drivers(hostFacts(host), host, runsc).find(({ name }) => name === "gvisor");
+  const refused = [{ path: "/usr/bin/runsc", reason: "runsc 20221219.0 go1.19.8: too old" }];
+  const found = {
+    path: "/tools/runsc",
+    build: { release: "20240729.0", go: "1.22.1" },
+    verdict: { kind: "tested" },
+  } as const;
+  assert.deepEqual(say(fit, { found, refused: [] }), {
+    name: "gvisor",
+    works: true,
+    why: "/tools/runsc, runsc 20240729.0 go1.22.1; ./space up cannot choose it yet",
+  });
+  const none = say(fit, { found: undefined, refused });
+  assert.equal(none?.works, false);
+  assert.match(none?.why ?? "", /runsc 20221219.0 go1.19.8: too old.*--install/);
+  const slow: HostView = { ...fit, exists: (path) => !path.endsWith("spaced-launch") };
+  assert.equal(say(slow, { found, refused: [] })?.works, false);
 });
