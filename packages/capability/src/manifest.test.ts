@@ -30,6 +30,7 @@ it("R-5: carries the whole manifest under the execution's key", () => {
   for (const signed of [
     manifest,
     { ...manifest, filesystem: [], previousManifest: digest, memory: "frozen-on-worker" as const },
+    { ...manifest, memory: "in-snapshot" as const },
   ]) {
     const read = verifyManifest(signManifest(execution, signed), execution.publicKey);
     assert.deepEqual(read, signed);

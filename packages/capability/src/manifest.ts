@@ -129,7 +129,8 @@ function readManifest(payload: unknown): SnapshotManifest {
   const identity = parseIdentity(manifest["sbx"]);
   if (version !== manifestVersion) throw invalid("version", "is not known");
   if (substrate !== identity.placement.substrate) throw invalid("substrate", "is not the execution's");
-  if (memory !== "none" && memory !== "frozen-on-worker") throw invalid("memory", "is not known");
+  if (memory !== "none" && memory !== "frozen-on-worker" && memory !== "in-snapshot")
+    throw invalid("memory", "is not known");
   return Object.freeze({
     version,
     identity,

@@ -126,7 +126,7 @@ async function commit(
   { claimed, worker, keepMemory }: PausePlan,
   { manifest, digest, countersigned }: RestorePoint & { readonly countersigned: string },
 ): Promise<SandboxRecord> {
-  const isKept = keepMemory && manifest.memory === "frozen-on-worker";
+  const isKept = keepMemory && manifest.memory !== "none";
   const change = parts.sandboxes.change({
     on: claimed,
     change: {

@@ -12,6 +12,7 @@ import {
   type SandboxRecord,
   SpaceError,
   unreachable,
+  type WorkerId,
 } from "@space/model";
 import { awaitPredecessors } from "./await-predecessors.ts";
 import { bringUp } from "./bring-up.ts";
@@ -53,8 +54,7 @@ export async function resumePaused(
     case "limit":
       throw new SpaceError("limit/sandboxes", { limit: outcome.limit });
     case "won": {
-      const memory: MemoryKept =
-        request.memory && record.snapshot?.frozenOn === worker.workerId ? "frozen-on-worker" : "none";
+      const memory = request.memory ? memoryAt(record, worker.workerId) : "none";
       const from = { ...point, memory, seal };
       const plan = { record: outcome.record, worker, from, timeoutMs: request.timeoutMs };
       return parts.transitions.run(record.sandboxId, "resume", () => {
@@ -64,6 +64,12 @@ export async function resumePaused(
     default:
       return unreachable(outcome);
   }
+}
+
+/** What of the snapshot's memory is to be had on this worker. */
+function memoryAt({ snapshot }: SandboxRecord, workerId: WorkerId): MemoryKept {
+  if (snapshot?.frozenOn === workerId) return "frozen-on-worker";
+  return snapshot?.memory === "in-snapshot" ? "in-snapshot" : "none";
 }
 
 /**

@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-import type { ConnectedSandbox, SandboxRecord, SandboxView, WorkerId } from "@space/model";
+import type {
+  ConnectedSandbox,
+  MemoryKept,
+  SandboxRecord,
+  SandboxView,
+  SnapshotHead,
+  WorkerId,
+} from "@space/model";
 import type { AccessTokens } from "./access-tokens.ts";
 
 const mebibyte = 1024 * 1024;
@@ -33,10 +40,15 @@ export function viewOf(record: SandboxRecord): SandboxView {
         ? null
         : {
             digest: snapshot.digest,
-            memory: snapshot.frozenOn === null ? "none" : "frozen-on-worker",
+            memory: memoryKept(snapshot),
             sizeBytes: snapshot.sizeBytes,
           },
   };
+}
+
+function memoryKept({ memory, frozenOn }: SnapshotHead): MemoryKept {
+  if (memory === "in-snapshot") return memory;
+  return frozenOn === null ? "none" : "frozen-on-worker";
 }
 
 /** With what only who created or connected it may know. */

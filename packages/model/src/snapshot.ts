@@ -15,8 +15,11 @@ export const chunkSizeBytes: number = 4 * 1024 * 1024;
 /** Most chunks of one snapshot: 10.9 GiB. Its signed manifest and its plain form then fit one command. */
 export const snapshotChunkLimit = 2800;
 
-/** What a snapshot keeps of memory: nothing, or a frozen process that only its own worker can thaw. */
-export type MemoryKept = "none" | "frozen-on-worker";
+/**
+ * What a snapshot keeps of memory: nothing; a frozen process that only its own worker can thaw; or all of it, in the snapshot
+ * itself, which any worker of the same substrate restores.
+ */
+export type MemoryKept = "none" | "frozen-on-worker" | "in-snapshot";
 
 /** Format of a {@link SnapshotManifest}. Version 1 named no chain, and is refused. */
 export const manifestVersion = 2;
@@ -31,7 +34,7 @@ export interface SnapshotManifest {
   readonly chain: Digest;
   readonly substrate: SubstrateName;
   readonly memory: MemoryKept;
-  /** The filesystem layer: an archive cut into chunks. */
+  /** The filesystem layer, with memory where it is "in-snapshot": an archive cut into chunks. */
   readonly filesystem: readonly Chunk[];
   readonly createdAtSeconds: number;
 }

@@ -78,10 +78,12 @@ export class ActivationRegistry implements HostControl {
     this.#ports.audit.record("bridge/rekeyed", { from, to });
   }
 
-  async quiesce(activationId: ActivationId, limitMs: number): Promise<boolean> {
+  async quiesce(activationId: ActivationId, limitMs: number, letGo: boolean): Promise<boolean> {
     const activation = this.#require(activationId);
+    if (activation.hasLetGo) return true; // repeated after it was done
     const settled = await activation.settle(limitMs);
     await this.#sync(activation);
+    if (letGo) await activation.letGo();
     activation.standStill();
     return settled;
   }
@@ -105,7 +107,8 @@ export class ActivationRegistry implements HostControl {
   }
 
   list(): Promise<readonly ActivationId[]> {
-    return Promise.resolve([...this.#activations.keys()]);
+    // What a guest was let go of for has to be adopted anew before it is served.
+    return Promise.resolve([...this.#activations].flatMap(([id, { hasLetGo }]) => (hasLetGo ? [] : [id])));
   }
 
   /** Ends every activation. */

@@ -67,6 +67,7 @@ export class HostedActivation {
   #endpoint: GuestEndpoint;
   #pool: GuestPool;
   #files: SmallFiles;
+  #hasLetGo = false;
   #dials = 0;
   #cancelTrim: (() => void) | undefined;
 
@@ -106,6 +107,7 @@ export class HostedActivation {
    * connection is the first that serves: it reads the users ahead, and then others are opened beside it.
    */
   async verify(): Promise<void> {
+    if (this.#hasLetGo) this.#replacePool(this.#endpoint);
     const pool = this.#pool;
     pool.readmit(await this.#endpoint.open());
     // Whoever needs the users meets the error himself.
@@ -113,6 +115,25 @@ export class HostedActivation {
       .table()
       .catch(() => undefined)
       .then(() => pool.warm());
+    if (!this.#hasLetGo) return;
+    this.#hasLetGo = false;
+    await this.#takeUp();
+  }
+
+  /** Whether the guest was made to let go of everything: nothing reaches it until it is verified anew. */
+  get hasLetGo(): boolean {
+    return this.#hasLetGo;
+  }
+
+  /** The guest closes its socket and every connection. Its processes wait, as at a rekey. */
+  async letGo(): Promise<void> {
+    const detached = this.processes.list().map((process) => process.expectRekey());
+    this.watches.expectRekey();
+    await this.#pool.use((guest) => guest.quiesce());
+    this.#hasLetGo = true;
+    this.#files.close();
+    this.#pool.close();
+    await withinLimit(this.ports.clock, detachLimitMs, Promise.all(detached));
   }
 
   /** Takes note of an operation. `short` ones are waited for by `settle`. Throws `resource_exhausted`. */
@@ -166,20 +187,14 @@ export class HostedActivation {
    */
   async rekey(to: ActivationId, secret: Secret<Uint8Array>): Promise<void> {
     this.#resetAll("rekeyed");
-    const running = this.processes.list();
     const next = this.#endpoint.renamed(to, secret);
-    const detached = running.map((process) => process.expectRekey());
+    const detached = this.processes.list().map((process) => process.expectRekey());
     this.watches.expectRekey();
     await renameGuest(this.#endpoint, next);
-    this.#files.close();
-    this.#pool.close();
-    this.#endpoint = next;
-    this.#pool = newPool(next, this.ports.clock);
-    this.#files = new SmallFiles(this.#pool, this.ports.clock);
-    this.users.replacePool(this.#pool);
+    this.#replacePool(next);
+    this.#hasLetGo = false;
     await withinLimit(this.ports.clock, detachLimitMs, Promise.all(detached));
-    await Promise.all([this.watches.renew(this.#pool), ...running.map((process) => this.#reattach(process))]);
-    this.#time.go();
+    await this.#takeUp();
   }
 
   /** Ends every stream, process and connection. */
@@ -200,6 +215,22 @@ export class HostedActivation {
       this.#files.trim();
       this.#pool.trim();
     });
+  }
+
+  #replacePool(endpoint: GuestEndpoint): void {
+    this.#files.close();
+    this.#pool.close();
+    this.#endpoint = endpoint;
+    this.#pool = newPool(endpoint, this.ports.clock);
+    this.#files = new SmallFiles(this.#pool, this.ports.clock);
+    this.users.replacePool(this.#pool);
+  }
+
+  /** Goes on with the processes and the watches that wait for it. */
+  async #takeUp(): Promise<void> {
+    const waiting = this.processes.list().map((process) => this.#reattach(process));
+    await Promise.all([this.watches.renew(this.#pool), ...waiting]);
+    this.#time.go();
   }
 
   async #reattach(process: HostedProcess): Promise<void> {

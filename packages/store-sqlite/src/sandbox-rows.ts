@@ -128,7 +128,7 @@ function snapshotOf(statements: Statements, row: Row): SnapshotHead | null {
   const frozenOn = nullableText(row, "frozen_on");
   return {
     digest: parseDigest(digest),
-    memory: oneOf(manifest, "memory", ["none", "frozen-on-worker"]),
+    memory: oneOf(manifest, "memory", ["none", "frozen-on-worker", "in-snapshot"]),
     sizeBytes: integer(manifest, "size_bytes"),
     frozenOn: frozenOn === null ? null : parseWorkerId(frozenOn),
   };

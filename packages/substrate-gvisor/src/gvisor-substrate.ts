@@ -195,10 +195,11 @@ export class GvisorSubstrate implements Substrate {
     const running = this.#alive(activationId);
     if (running === undefined) return false;
     await this.#groups.thaw(activationId);
-    if (!running.note.standsStill) return this.#alive(activationId) !== undefined;
+    // Also where it never came to stand still after it had let go.
+    if (!running.note.standsStill && listensNow(running.note)) return true;
     const places = this.#places(activationId);
     try {
-      if (await this.#runsc.isPaused(places)) await this.#runsc.resume(places);
+      if (running.note.standsStill && (await this.#runsc.isPaused(places))) await this.#runsc.resume(places);
       await this.#letGoOn(places, running.note);
     } catch (error) {
       if (this.#alive(activationId) === undefined) return false;

@@ -137,7 +137,7 @@ it("R-22: survives the worker daemon, and a pause on the same worker", async () 
   await settle();
   caller.take();
 
-  assert.equal(await rig.control.quiesce(rig.activationId, 1_000), true);
+  assert.equal(await rig.control.quiesce(rig.activationId, 1_000, false), true);
   caller.current.stream.reset("epoch-ended");
   await settle();
   await rig.clock.advance(10 * continuationWaitMs); // frozen: this time does not count

@@ -164,7 +164,7 @@ it("quiesce waits for short operations, cuts late ones and flushes", async () =>
     headers: { "content-type": "application/octet-stream" },
   });
   upload.stream.send(Buffer.from("half"));
-  const quiesced = rig.control.quiesce(rig.activationId, 1_000);
+  const quiesced = rig.control.quiesce(rig.activationId, 1_000, false);
   await settle();
   upload.stream.end();
   assert.equal(await quiesced, true);
@@ -174,7 +174,7 @@ it("quiesce waits for short operations, cuts late ones and flushes", async () =>
   const late = rig.open("POST", "/files?path=/tmp/b", {
     headers: { "content-type": "application/octet-stream" },
   });
-  const cut = rig.control.quiesce(rig.activationId, 1_000);
+  const cut = rig.control.quiesce(rig.activationId, 1_000, false);
   await rig.clock.advance(1_000);
   assert.equal(await cut, false);
   assert.notEqual(late.reset, undefined);
@@ -184,7 +184,7 @@ it("quiesce waits for short operations, cuts late ones and flushes", async () =>
 it("quiesce fails, and does not wait, when the guest is gone", async () => {
   const rig = await HostRig.adopted();
   rig.guest.die();
-  await assert.rejects(rig.control.quiesce(rig.activationId, 1_000), (error) =>
+  await assert.rejects(rig.control.quiesce(rig.activationId, 1_000, false), (error) =>
     isSpaceError(error, "endpoint/unverifiable"),
   );
   rig.close();

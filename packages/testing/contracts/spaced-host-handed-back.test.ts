@@ -59,7 +59,7 @@ for (const order of orders)
     const scene: Scene = {
       rig,
       exit: () => process.exit(0),
-      pause: () => rig.control.quiesce(rig.activationId, 1000),
+      pause: () => rig.control.quiesce(rig.activationId, 1000, false),
       input: () =>
         rig.rpc("process.Process/SendInput", {
           process: { pid: process.pid },

@@ -311,7 +311,7 @@ it("reaches the user's own server, and says when there is none", { skip }, async
 });
 
 it("quiesces", { skip }, async () => {
-  assert.equal(await control.quiesce(guest.activationId, 1_000), true);
+  assert.equal(await control.quiesce(guest.activationId, 1_000, false), true);
 });
 
 it("R-3: processes go on under the next activation, and the old one is nobody", { skip }, async () => {

@@ -83,7 +83,7 @@ it("carries each command with its parameters, the secret included", async () => 
   const { link, remote } = connected(recording(calls));
   await remote.adopt(request);
   await remote.rekey({ from: activationId, to: next, activationSecret: new Secret(secret) });
-  assert.equal(await remote.quiesce(next, 250), true);
+  assert.equal(await remote.quiesce(next, 250, true), true);
   await remote.release(next);
   await remote.holdUntil(1234.5);
   assert.deepEqual(await remote.list(), [activationId, next]);
@@ -102,7 +102,7 @@ it("carries each command with its parameters, the secret included", async () => 
   assert.deepEqual([...activationSecret.reveal()], [...secret]);
   assert.deepEqual([...rekeyed[1].activationSecret.reveal()], [...secret]);
   assert.deepEqual(calls.slice(2), [
-    ["quiesce", next, 250],
+    ["quiesce", next, 250, true],
     ["release", next],
     ["holdUntil", 1234.5],
     ["takeReport", null],
@@ -132,7 +132,9 @@ it("refuses parameters that are not of their form", async () => {
       "host.rekey",
       { from: activationId, to: "act_x", activationSecret: Buffer.from(secret).toString("base64url") },
     ],
-    ["host.quiesce", { activationId, limitMs: -1 }],
+    ["host.quiesce", { activationId, limitMs: -1, letGo: false }],
+    ["host.quiesce", { activationId, limitMs: 250, letGo: "yes" }],
+    ["host.quiesce", { activationId, limitMs: 250 }],
     ["host.release", {}],
     ["host.hold-until", { deadlineBootMs: -1 }],
     ["host.hold-until", { deadlineBootMs: "5" }],

@@ -52,8 +52,8 @@ export function hostControlOver(link: FrameLink, clock: Clock): HostControl {
     rekey: async ({ from, to, activationSecret }) => {
       await call(methods.rekey, { from, to, activationSecret: secretToText(activationSecret) });
     },
-    quiesce: async (activationId, limitMs) =>
-      (await call(methods.quiesce, { activationId, limitMs }, limitMs + quiesceSlackMs)) === true,
+    quiesce: async (activationId, limitMs, letGo) =>
+      (await call(methods.quiesce, { activationId, limitMs, letGo }, limitMs + quiesceSlackMs)) === true,
     release: async (activationId) => {
       await call(methods.release, { activationId });
     },
@@ -76,11 +76,15 @@ export function hostControlHandlers(control: HostControl): ReadonlyMap<string, R
     [
       methods.quiesce,
       async (params) => {
-        const { activationId, limitMs } = members(params, "quiesce", ["activationId", "limitMs"]);
-        return control.quiesce(
-          parseActivationId(activationId),
-          parseInteger(limitMs, "limitMs", quiesceLimitMs),
-        );
+        const { activationId, limitMs, letGo } = members(params, "quiesce", [
+          "activationId",
+          "limitMs",
+          "letGo",
+        ]);
+        if (typeof letGo !== "boolean")
+          throw new SpaceError("input/invalid", { field: "letGo", problem: "must be a boolean" });
+        const wait = parseInteger(limitMs, "limitMs", quiesceLimitMs);
+        return control.quiesce(parseActivationId(activationId), wait, letGo);
       },
     ],
     [

@@ -86,7 +86,7 @@ export function parseManifestJson(value: unknown): SnapshotManifest {
 }
 
 function parseMemoryKept(value: unknown): MemoryKept {
-  if (value === "none" || value === "frozen-on-worker") return value;
+  if (value === "none" || value === "frozen-on-worker" || value === "in-snapshot") return value;
   throw bad("memory", "is not known");
 }
 

@@ -34,8 +34,12 @@ export interface HostControl {
   adopt(request: AdoptRequest): Promise<void>;
   /** A frozen execution goes on as another activation: new id, new secret, same processes. Old connections end. */
   rekey(request: RekeyRequest): Promise<void>;
-  /** Waits up to `limitMs` for short operations to end, then flushes the guest's files to the host. True when none was cut short. */
-  quiesce(activationId: ActivationId, limitMs: number): Promise<boolean>;
+  /**
+   * Waits up to `limitMs` for short operations to end, then flushes the guest's files to the host. True when none was cut
+   * short. `letGo`: then also has the guest let go of its socket and every connection, so that it can be saved; the bridge
+   * serves it again when it is adopted anew, and its processes with it.
+   */
+  quiesce(activationId: ActivationId, limitMs: number, letGo: boolean): Promise<boolean>;
   /** Ends every stream and forgets the activation. Unknown ones are a success. */
   release(activationId: ActivationId): Promise<void>;
   /** R-16: from this moment of the host's boot-time clock on nothing passes to or from a guest, until a later one is said. */

@@ -4,6 +4,7 @@
 import type { Digest, SandboxId, TenantId, WorkerId } from "../ids.ts";
 import type { SandboxState } from "../lifecycle.ts";
 import type { Secret } from "../secret.ts";
+import type { MemoryKept } from "../snapshot.ts";
 
 /** A caller of the control plane, as its API key proved it. */
 export interface ApiCaller {
@@ -47,7 +48,7 @@ export interface SandboxView {
   /** What the newest snapshot kept; null without one. */
   readonly snapshot: {
     readonly digest: Digest;
-    readonly memory: "none" | "frozen-on-worker";
+    readonly memory: MemoryKept;
     readonly sizeBytes: number;
   } | null;
   /** Why it was lost; null unless it is. */

@@ -2,13 +2,9 @@
 // Copyright 2026 The SPACE authors
 
 import { isIP } from "node:net";
-import {
-  defaultLeaseSeconds,
-  longestLeaseSeconds,
-  type SubstrateName,
-  shortestLeaseSeconds,
-} from "@space/model";
+import { defaultLeaseSeconds, longestLeaseSeconds, shortestLeaseSeconds } from "@space/model";
 import { UsageError } from "../failure.ts";
+import type { WorkerConfig } from "../worker/worker-config.ts";
 import { defaultDataFolder, readArguments } from "./arguments.ts";
 
 /** Host and port as given to `--listen`. */
@@ -23,7 +19,7 @@ export interface UpOptions {
   readonly tlsListen: ListenAddress;
   readonly domain: string;
   readonly workers: number;
-  readonly substrate: SubstrateName;
+  readonly substrate: WorkerConfig["substrate"];
   readonly envFile: string | undefined;
   readonly expose: boolean;
   /** R-16: the term of a worker's lease. */
@@ -106,7 +102,9 @@ function parseLease(text: string): number {
   );
 }
 
-function parseSubstrate(text: string): SubstrateName {
-  if (text === "namespace") return text;
-  throw new UsageError(`--substrate ${JSON.stringify(text)} is not built in; this version has: namespace`);
+function parseSubstrate(text: string): WorkerConfig["substrate"] {
+  if (text === "namespace" || text === "gvisor") return text;
+  throw new UsageError(
+    `--substrate ${JSON.stringify(text)} is not built in; this version has: namespace, gvisor`,
+  );
 }

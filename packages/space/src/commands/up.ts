@@ -5,9 +5,11 @@ import { lstatSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { isSpaceError } from "@space/model";
 import { replaceFileNow } from "@space/platform-linux/durable-file";
+import { requireRunsc } from "@space/substrate-gvisor";
 import { type EmbeddedSystem, startEmbedded } from "../embedded/embedded-system.ts";
 import { UsageError } from "../failure.ts";
 import { requireHost } from "../host/host-fitness.ts";
+import { tools } from "../host/runsc.ts";
 import { checkout } from "../product.ts";
 import { parseUpOptions, type UpOptions } from "./up-options.ts";
 
@@ -15,6 +17,7 @@ import { parseUpOptions, type UpOptions } from "./up-options.ts";
 export async function up(args: readonly string[]): Promise<number> {
   const options = parseUpOptions(args);
   await requireHost("sandboxes need it");
+  if (options.substrate === "gvisor") await requireRunsc(tools);
   const stopAsked = nextSignal();
   const system = await startEmbedded({
     ...options,

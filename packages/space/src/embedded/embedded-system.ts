@@ -23,7 +23,6 @@ import {
   type RouteSource,
   type SandboxId,
   Secret,
-  type SubstrateName,
   type TenantId,
   type WorkerId,
 } from "@space/model";
@@ -43,6 +42,7 @@ import { systemClock } from "../host/system-clock.ts";
 import { systemRandom } from "../host/system-random.ts";
 import { agentVersion, checkout } from "../product.ts";
 import { controlPlaneName } from "../worker/component-names.ts";
+import type { WorkerConfig } from "../worker/worker-config.ts";
 import { type EdgeAddress, type EdgeServers, openEdgeServers } from "./edge-servers.ts";
 import { answerNothing, type GatewayPart, startGateway } from "./gateway-part.ts";
 import { Mesh } from "./mesh.ts";
@@ -60,7 +60,7 @@ export interface EmbeddedOptions {
   readonly tlsListen: EdgeAddress;
   readonly domain: string;
   readonly workers: number;
-  readonly substrate: SubstrateName;
+  readonly substrate: WorkerConfig["substrate"];
   /** For a person: what happened that they may want to know. */
   readonly log: (line: string) => void;
   /** What each sandbox may use; the control plane's defaults where absent. */
@@ -179,6 +179,7 @@ async function compose(
     authority,
     audit,
     workers: options.workers,
+    substrate: options.substrate,
     controlPort: portOf(meshServer),
     network,
     rootKey: keys.rootKey.publicKey,

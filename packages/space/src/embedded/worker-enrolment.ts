@@ -7,6 +7,7 @@ import { type AuditSink, newWorkerId, type WorkerId } from "@space/model";
 import { type Authority, issuePeer } from "@space/mtls";
 import { SqliteWorkerStore } from "@space/store-sqlite";
 import type { DataDirectory } from "../data/data-directory.ts";
+import { tools } from "../host/runsc.ts";
 import { systemClock } from "../host/system-clock.ts";
 import { systemRandom } from "../host/system-random.ts";
 import { writeMeshIdentity } from "../worker/mesh-identity.ts";
@@ -22,6 +23,7 @@ const capacityLimit = 256;
 export interface EnrolmentOptions {
   readonly directory: DataDirectory;
   readonly workers: number;
+  readonly substrate: WorkerConfig["substrate"];
   readonly controlPort: number;
   readonly network: NetworkPlaces;
   readonly rootKey: string;
@@ -61,6 +63,8 @@ function enrol(index: number, authority: string, options: EnrolmentOptions): Enr
   const capacity = Math.min(capacityLimit, Math.floor(blockSize / rangeSize / (options.workers + 1)));
   const config: WorkerConfig = {
     workerId,
+    substrate: options.substrate,
+    tools,
     data: root,
     run,
     objects: options.directory.objects,

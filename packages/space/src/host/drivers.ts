@@ -58,6 +58,6 @@ function gvisor(missing: readonly string[], host: HostView, { found, refused }: 
   return {
     name,
     works: true,
-    why: [`${build}${tried}`, "./space up cannot choose it yet", ...why].join("; "),
+    why: [`${build}${tried}`, ...why].join("; "),
   };
 }

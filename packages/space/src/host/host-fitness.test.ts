@@ -64,7 +64,7 @@ test("gVisor works with a runsc that is not refused; otherwise it is said why, a
   assert.deepEqual(say(fit, { found, refused: [] }), {
     name: "gvisor",
     works: true,
-    why: "/tools/runsc, runsc 20240729.0 go1.22.1; ./space up cannot choose it yet",
+    why: "/tools/runsc, runsc 20240729.0 go1.22.1",
   });
   const none = say(fit, { found: undefined, refused });
   assert.equal(none?.works, false);

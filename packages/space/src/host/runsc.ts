@@ -6,7 +6,7 @@ import { findRunsc, installRunsc, type RunscProgram, type RunscSearch } from "@s
 import { checkout } from "../product.ts";
 
 /** Programs that SPACE has fetched for itself. */
-const tools: string = join(checkout, ".space/tools");
+export const tools: string = join(checkout, ".space/tools");
 const installLimitMs = 300_000;
 
 export const searchRunsc = (): Promise<RunscSearch> => findRunsc(tools);

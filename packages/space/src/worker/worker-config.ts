@@ -15,6 +15,9 @@ const schema = v.strictObject({
     v.string(),
     v.transform((text): WorkerId => parseWorkerId(text)),
   ),
+  substrate: v.picklist(["namespace", "gvisor"]),
+  /** Programs that SPACE has fetched for itself. */
+  tools: path,
   /** Where the worker keeps its records and its executions' layers. */
   data: path,
   /** Sockets. */

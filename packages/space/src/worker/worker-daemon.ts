@@ -7,9 +7,18 @@ import type { Duplex } from "node:stream";
 import { setTimeout as pause } from "node:timers/promises";
 import { AuditLog, meshCheckpointSigner } from "@space/audit-log";
 import { importPublicKey } from "@space/capability";
-import { type AuditSink, isSpaceError, newWorkerId, SpaceError } from "@space/model";
+import {
+  type AuditSink,
+  isSpaceError,
+  newWorkerId,
+  SpaceError,
+  type Substrate,
+  unreachable,
+} from "@space/model";
 import { chunkedArchives, DirectoryObjectStore } from "@space/object-store";
+import type { LaunchClient } from "@space/spaced-guest";
 import { SqliteWorkerStore } from "@space/store-sqlite";
+import { GvisorSubstrate, requireRunsc } from "@space/substrate-gvisor";
 import { NamespaceSubstrate } from "@space/substrate-namespace";
 import type { createWorker, Worker } from "@space/worker";
 import { auditDirectory } from "../data/audit-directories.ts";
@@ -29,6 +38,9 @@ import { readWorkerConfig, type WorkerConfig } from "./worker-config.ts";
 const redialMs = 200;
 const reserveBytes = 1024 * 1024 * 1024;
 const log = errorLog();
+
+/** A driver whose launcher also starts the bridge. */
+type WorkerSubstrate = Substrate & { readonly launchClient: LaunchClient };
 
 /**
  * What a worker's program does. Its argument is its configuration file; its standard input ends when its supervisor
@@ -98,16 +110,32 @@ async function endForDaemon(configPath: string, how: "stopAll" | "leave"): Promi
   process.exit(0);
 }
 
-function openSubstrate(config: WorkerConfig): Promise<NamespaceSubstrate> {
-  return NamespaceSubstrate.open({
-    stateDir: join(config.data, "executions"),
-    socketDir: join(config.run, "guests"),
-    controlGroup: config.controlGroup,
-    firstUid: config.firstUserId,
-    uidRanges: config.capacity,
-    socketUid: config.bridgeUserId,
-    reserveBytes,
-  });
+/** Each driver has folders of its own: what another one left is not its to judge. */
+async function openSubstrate(config: WorkerConfig): Promise<WorkerSubstrate> {
+  const { controlGroup, bridgeUserId: socketUid } = config;
+  switch (config.substrate) {
+    case "namespace":
+      return NamespaceSubstrate.open({
+        stateDir: join(config.data, "executions"),
+        socketDir: join(config.run, "guests"),
+        controlGroup,
+        firstUid: config.firstUserId,
+        uidRanges: config.capacity,
+        socketUid,
+        reserveBytes,
+      });
+    case "gvisor":
+      return GvisorSubstrate.open({
+        runsc: await requireRunsc(config.tools),
+        stateDir: join(config.data, "gvisor"),
+        socketDir: join(config.run, "g"),
+        controlGroup,
+        socketUid,
+        reserveBytes,
+      });
+    default:
+      return unreachable(config.substrate);
+  }
 }
 
 async function composeWorker(
@@ -115,7 +143,7 @@ async function composeWorker(
   parts: {
     create: typeof createWorker;
     records: SqliteWorkerStore;
-    substrate: NamespaceSubstrate;
+    substrate: WorkerSubstrate;
     audit: AuditSink;
   },
 ): Promise<Worker> {

@@ -234,7 +234,7 @@ CREATE TABLE manifests (
   digest TEXT NOT NULL,
   generation INTEGER NOT NULL,
   previous TEXT,
-  memory TEXT NOT NULL CHECK (memory IN ('none', 'frozen-on-worker')),
+  memory TEXT NOT NULL CHECK (memory IN ('none', 'frozen-on-worker', 'in-snapshot')),
   size_bytes INTEGER NOT NULL CHECK (size_bytes >= 0),
   countersigned TEXT NOT NULL,
   PRIMARY KEY (sandbox_id, digest)

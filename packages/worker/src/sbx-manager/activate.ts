@@ -133,7 +133,9 @@ async function start(
       limits: request.limits,
       ...(manifest === undefined ? {} : { filesystem: parts.archives.read(manifest.filesystem) }),
     });
-    const started = { startedAs: activation.id, evidence, memory: false };
+    // What such a snapshot holds of files cannot be had without its memory: more is kept than was asked for, and said so.
+    const memory = manifest?.memory === "in-snapshot";
+    const started = { startedAs: activation.id, evidence, memory };
     const next = newActivation(parts, request, started, activationSecret);
     try {
       await parts.bridge.adopt(next, request.identity.generation === 1n && manifest === undefined);

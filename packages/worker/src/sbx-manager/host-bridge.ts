@@ -112,6 +112,12 @@ export class HostBridge {
     this.#hosted.add(id);
   }
 
+  /** As {@link HostControl.quiesce}. A guest that was let go of has to be adopted anew. */
+  async quiesce(id: ActivationId, limitMs: number, letGo: boolean): Promise<void> {
+    if (letGo) this.#hosted.delete(id);
+    await this.control.quiesce(id, limitMs, letGo);
+  }
+
   /** The process that the bridge knows as `from` goes on as `next`. */
   async rekey(from: ActivationRecord, next: ActivationRecord): Promise<void> {
     const [old, now] = [from.identity.activation.id, next.identity.activation.id];

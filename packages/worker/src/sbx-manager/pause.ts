@@ -6,12 +6,14 @@ import {
   type ActivationRecord,
   type ExecutionIdentity,
   identityToJson,
+  type MemoryKept,
   manifestVersion,
   type RuntimeRecord,
   type SnapshotAnswer,
   type SnapshotLinks,
   type SnapshotManifest,
   SpaceError,
+  type SubstrateAbilities,
 } from "@space/model";
 import { endEpoch, loseExecution, type WorkerParts } from "./parts.ts";
 import { removeManifest, storeManifest, verifySealing } from "./snapshot-source.ts";
@@ -47,8 +49,9 @@ async function stopAndFreeze(parts: WorkerParts, record: RuntimeRecord): Promise
   await parts.streams.drained(identity.sandboxId, parts.limits.pauseDrainMs);
   const cutCount = endEpoch(parts, record);
   parts.audit.record("execution/paused", { identity: identityToJson(identity), cutStreams: cutCount });
-  await parts.bridge.control.quiesce(id, parts.limits.quiesceMs);
-  if (!(await parts.substrate.freeze(startedAs))) throw lost(parts, parts.executions.live(id), "freeze");
+  await parts.bridge.quiesce(id, parts.limits.quiesceMs, parts.substrate.abilities.memorySnapshots);
+  if (!(await parts.substrate.freeze(startedAs, "snapshot")))
+    throw lost(parts, parts.executions.live(id), "freeze");
   // one that was frozen for want of a lease goes on when there is one again: that is not this pause's freeze.
   parts.lease.requireSince(span);
   parts.executions.change(id, { phase: "frozen" });
@@ -67,10 +70,15 @@ async function buildManifest(
     previousManifest,
     chain,
     substrate: parts.substrateName,
-    memory: parts.substrate.abilities.freeze ? "frozen-on-worker" : "none",
+    memory: memoryKept(parts.substrate.abilities),
     filesystem: await parts.archives.write(parts.substrate.snapshot(startedAs)),
     createdAtSeconds: Math.floor(parts.clock.wallMs() / 1000),
   };
+}
+
+function memoryKept({ memorySnapshots, freeze }: SubstrateAbilities): MemoryKept {
+  if (memorySnapshots) return "in-snapshot";
+  return freeze ? "frozen-on-worker" : "none";
 }
 
 function storedAnswer(
