@@ -36,7 +36,7 @@ const options = {
 } as const;
 
 /** Executions within which a mutant must be caught. */
-const mutantExecutions = 6_000;
+const mutantExecutions = 12_000;
 
 type Values = ReturnType<typeof parseArgs<{ options: typeof options }>>["values"];
 

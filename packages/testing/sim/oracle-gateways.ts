@@ -5,8 +5,6 @@ import type { EventLoop } from "./event-loop.ts";
 import { type ReadCapability, readCapability, type Statement } from "./statements.ts";
 import type { KnownCapability, Presentation, TrueOperation } from "./truth.ts";
 
-/** how long a caller's check counts. */
-const authorisationMs = 60_000;
 /** How far a gateway's clock may run ahead in that time, or fall behind. */
 const clockMarginMs = 2_000;
 /** Where a stream that was cut goes on. */
@@ -24,6 +22,8 @@ export class GatewayOracle {
   /** Until when a caller is authorised at a gateway, and what it was granted last. */
   readonly #grants = new Map<string, { readonly untilMs: number; readonly known: KnownCapability }>();
   #repair: { readonly key: string; readonly step: number } | undefined;
+  /** how long a caller's check counts in this world. */
+  authorisedMs = 60_000;
 
   constructor(loop: EventLoop, violate: (statement: Statement, problem: string) => void) {
     this.#loop = loop;
@@ -45,7 +45,7 @@ export class GatewayOracle {
         known = { token, read: undefined, issuedMs, askedMs };
         this.#capabilities.set(token, known);
       }
-      const untilMs = Math.min(askedMs + authorisationMs, limitMs);
+      const untilMs = Math.min(askedMs + this.authorisedMs, limitMs);
       this.#grants.set(key, { untilMs: Math.max(untilMs, this.#grants.get(key)?.untilMs ?? 0), known });
     };
   }
