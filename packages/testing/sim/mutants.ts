@@ -282,8 +282,8 @@ export const mutants: readonly Mutant[] = [
       },
       {
         file: pause,
-        find: 'if (!(await parts.substrate.freeze(startedAs))) throw lost(parts, parts.executions.live(id), "freeze");',
-        replace: nothing,
+        find: 'if (!(await parts.substrate.freeze(startedAs, "snapshot")))',
+        replace: "if (startedAs === id && startedAs !== id)",
       },
     ],
   },

@@ -38,7 +38,10 @@ const typedPath = "/home/user/typed";
 const ready = "READY>";
 const waitLimitMs = 60_000;
 const lookEveryMs = 20;
-const piecesPerTurn = 3;
+/** So many that one is under way whenever the pause begins to hold them back. */
+const piecesPerTurn = 100;
+/** What the pauses have left over is typed in pieces of so many bytes. */
+const restBytes = 100;
 const printable = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /** Types into a terminal with E2B's own client while its sandbox is paused and resumed again and again. */
@@ -131,7 +134,7 @@ interface Typing {
   readonly pid: number;
 }
 
-/** In each turn one piece is typed before, one is under way when the pause begins, and one comes while it lasts. */
+/** In each turn one piece is typed before, and then one after the other until the pause is over: one waits for its end. */
 async function typeThroughPauses(
   owner: Owner,
   sandbox: Sandbox,
@@ -143,27 +146,31 @@ async function typeThroughPauses(
   let at = 0;
   let kept = 0;
   let typedIntoPauses = 0;
-  const type = async (): Promise<void> => {
-    const piece = text.slice(at, at + pieceBytes);
+  const type = async (mostBytes = pieceBytes): Promise<void> => {
+    const piece = text.slice(at, at + mostBytes);
     at += piece.length;
     if (piece !== "") await sandbox.pty.sendInput(pid, Buffer.from(piece, "latin1"));
   };
   for (let turn = 0; turn < pauses; turn += 1) {
     await type();
+    let isPausing = true;
     let isUnderWay = true;
-    const underWay = type()
-      .then(type)
-      .finally(() => {
-        isUnderWay = false;
-      });
+    const typeOn = async (): Promise<void> => {
+      const endAt = Math.min(text.length, at + (piecesPerTurn - 1) * pieceBytes);
+      while (isPausing && at < endAt) await type();
+    };
+    const underWay = typeOn().finally(() => {
+      isUnderWay = false;
+    });
     await owner.pause(address);
+    isPausing = false;
     if (isUnderWay) typedIntoPauses += 1;
     await owner.resume(address, workerId);
     await underWay;
     const processes = await sandbox.commands.list();
     if (processes.some((process) => process.pid === pid)) kept += 1;
   }
-  while (at < text.length) await type();
+  while (at < text.length) await type(restBytes);
   return { kept, typedIntoPauses };
 }
 
