@@ -78,6 +78,8 @@ export class SimMachine {
   readonly #chance: (probability: number) => boolean;
   /** One more each time that the host has lost its power. */
   boot = 1;
+  /** Whose words the launcher heard last: what an earlier daemon asked for is done before a word of the next, or never. */
+  daemon: Incarnation | undefined;
   /** on the host's boot-time clock; 0 until somebody has said one. */
   #deadlineMs = 0;
   #cancelFence: () => void = () => undefined;
@@ -208,6 +210,7 @@ export class SimSubstrate implements Substrate {
       launcher: "simulated",
     };
     machine.onExit = undefined; // a daemon that is gone hears nothing
+    machine.daemon = owner;
   }
 
   async start(request: StartRequest): Promise<RunningExecution> {
@@ -287,7 +290,8 @@ export class SimSubstrate implements Substrate {
     return new Promise<T>((resolve, reject) => {
       loop.after(effectMs, undefined, () => {
         // What is late is late in the daemon, and ends with it; of the rest the launcher has heard.
-        if (boot !== this.#machine.boot || (fate === "late" && !this.#owner.alive)) return;
+        const isHeard = boot === this.#machine.boot && this.#machine.daemon === this.#owner;
+        if (!isHeard || (fate === "late" && !this.#owner.alive)) return;
         let answer: () => void;
         try {
           if (fate === "undone") throw new SpaceError("substrate/failed", { step });
