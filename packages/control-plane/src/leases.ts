@@ -31,7 +31,7 @@ export interface LeasePorts {
 
 /**
  * R-16: the leases that were granted, and so until when each worker may still serve. Every moment is of the boot-time
- * clock of this process's host, and on the safe side: a grant counts from the arrival of its request, which was sent before.
+ * clock of this process's host, and on the safe side: a grant counts from no earlier than the arrival of its request, which was sent before.
  */
 export class Leases {
   readonly #ports: LeasePorts;
@@ -123,6 +123,8 @@ export class Leases {
     this.#note(workerId, arrivedMs, termMs);
     const stored = await receivers.recordLease(workerId, { grantedAtMs: clock.wallMs(), termMs });
     if (stored === undefined) return withheld(); // a retirement was written since, perhaps by another replica
+    // it may stand in the place of one that another replica granted since this request came, which was before now.
+    this.#note(workerId, clock.bootMs(), stored.termMs);
     this.#seen.set(workerId, nameOf(stored));
     const grant = signer.lease(
       {
