@@ -16,7 +16,7 @@ import { codeOf, notFound, takenOver, workerFailure } from "./failures.ts";
 import { type ControlParts, newClaim } from "./parts.ts";
 import { type RestorePoint, verifyOffered } from "./restore-point.ts";
 import { viewOf } from "./sandbox-view.ts";
-import { planSeal, type SealPlan, storeSeal } from "./sealed-chain.ts";
+import { requireSeal, type SealPlan, storeSeal } from "./sealed-chain.ts";
 import { within } from "./transitions.ts";
 import { awaitTurn, ownSandbox, startWaiting } from "./turns.ts";
 
@@ -64,8 +64,7 @@ export async function pauseRunning(
   const { workerId } = record.execution.identity.placement;
   const worker = parts.workers.find(workerId);
   if (worker === undefined) throw new SpaceError("worker/unreachable", { workerId });
-  const seal = await planSeal(parts, record.sandboxId);
-  if (seal === undefined) throw new SpaceError("chain/refused", { link: "head", problem: "no certificate" });
+  const seal = await requireSeal(parts, record.sandboxId);
   const change = { kind: "claim-pause", claim: newClaim(parts), sealed: seal.added } as const;
   const outcome = await parts.sandboxes.change({ on: record, change, why });
   if (outcome.kind !== "won") return undefined;

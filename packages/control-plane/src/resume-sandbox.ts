@@ -19,7 +19,7 @@ import { bringUp } from "./bring-up.ts";
 import { type ControlParts, newClaim } from "./parts.ts";
 import type { Placement } from "./placements.ts";
 import { readRestorePoint } from "./restore-point.ts";
-import { planSeal } from "./sealed-chain.ts";
+import { requireSeal } from "./sealed-chain.ts";
 
 /**
  * Resumes a paused or lost sandbox as its next generation (R-1), if it still is as the record says; undefined when it is
@@ -33,8 +33,7 @@ export async function resumePaused(
   why: ChangeReason,
 ): Promise<SandboxRecord | undefined> {
   const point = await readRestorePoint(parts, record);
-  const seal = await planSeal(parts, record.sandboxId);
-  if (seal === undefined) throw new SpaceError("chain/refused", { link: "head", problem: "no certificate" });
+  const seal = await requireSeal(parts, record.sandboxId);
   const placement = await choose(parts, record, request);
   const { worker } = placement;
   try {

@@ -53,6 +53,13 @@ export async function planSeal(parts: SealParts, sandboxId: SandboxId): Promise<
   return { ...made, sandboxId, before: base === undefined ? [] : segments.slice(segments.indexOf(base)) };
 }
 
+/** The same of a sandbox that has run. Throws `chain/refused` where nothing was ever signed of it. */
+export async function requireSeal(parts: SealParts, sandboxId: SandboxId): Promise<SealPlan> {
+  const seal = await planSeal(parts, sandboxId);
+  if (seal === undefined) throw new SpaceError("chain/refused", { link: "head", problem: "no certificate" });
+  return seal;
+}
+
 /** Links up to a certificate: the manifests before it, then itself. */
 interface Group {
   readonly through: Generation;

@@ -6,7 +6,6 @@ import { join } from "node:path";
 import {
   type ActivationId,
   type ExecutionExit,
-  isSpaceError,
   type RunningExecution,
   SpaceError,
   type StartRequest,
@@ -14,23 +13,23 @@ import {
   type SubstrateAbilities,
 } from "@space/model";
 import { ControlGroups } from "@space/platform-linux";
+import { type LaunchClient, type LaunchExit, nativeLauncherPath } from "@space/spaced-guest";
 import {
-  GuestConnectionError,
-  GuestError,
-  type LaunchClient,
-  type LaunchExit,
-  nativeLauncherPath,
-} from "@space/spaced-guest";
-import { freeBytes, seccompProgram } from "@space/substrate-namespace";
+  asActivation,
+  endingOf,
+  freeBytes,
+  LauncherLink,
+  seccompProgram,
+  substrateFailure,
+} from "@space/substrate-namespace";
 import { awaitSocket, isUnreachable, listensNow, requireUnchanged, takeEvidence } from "./guest-socket.ts";
 import { hostLimits, processorFeatures, requireFit } from "./host-needs.ts";
 import { archiveImage, type ImageOrigin, restoreImage } from "./image-archive.ts";
-import { LauncherLink } from "./launcher-link.ts";
 import { ociSpec } from "./oci-spec.ts";
 import type { GvisorSubstrateOptions } from "./options.ts";
 import { buildText } from "./runsc-build.ts";
 import { RunscCommands } from "./runsc-commands.ts";
-import { asActivation, listPlaces, type SandboxNote, SandboxPlaces } from "./sandbox-places.ts";
+import { listPlaces, type SandboxNote, SandboxPlaces } from "./sandbox-places.ts";
 import { buildSandboxRoot } from "./sandbox-root.ts";
 
 /** Linux's limit. */
@@ -73,16 +72,8 @@ export class GvisorSubstrate implements Substrate {
     const orphan = ["--orphan-seconds", String(options.orphanSeconds ?? defaultOrphanSeconds)];
     const argv = [nativeLauncherPath, "--socket", socketPath, "--seccomp", filter, ...orphan];
     const logPath = join(options.stateDir, "launcher.log");
-    // The driver exists once the launcher is connected; what is heard before that is of nothing that it started.
-    let substrate: GvisorSubstrate | undefined;
-    const launcher = await LauncherLink.open(
-      { argv, socketPath, logPath },
-      {
-        onExit: (exit) => substrate?.noteExit(exit),
-        onLost: () => substrate?.noteLauncherLost(),
-      },
-    );
-    substrate = new GvisorSubstrate(options, launcher);
+    const launcher = await LauncherLink.open({ argv, socketPath, logPath });
+    const substrate = new GvisorSubstrate(options, launcher);
     await substrate.#adopt();
     return substrate;
   }
@@ -94,6 +85,10 @@ export class GvisorSubstrate implements Substrate {
     this.#origin = { runsc: buildText(options.runsc.build), features: processorFeatures() };
     this.#root = join(options.stateDir, "root");
     this.#launcher = launcher;
+    launcher.listen({
+      onExit: (exit) => this.#noteExit(exit),
+      onLost: () => this.#noteLauncherLost(),
+    });
   }
 
   /** For starting and ending `spaced-host` beside the guests. Becomes another one when the launcher had to be restarted. */
@@ -117,7 +112,7 @@ export class GvisorSubstrate implements Substrate {
       return { activationId, evidence: note.endpoint };
     } catch (cause) {
       await this.stop(activationId).catch(() => undefined); // the first failure is the one to report
-      throw translate(cause);
+      throw substrateFailure(cause);
     }
   }
 
@@ -238,7 +233,7 @@ export class GvisorSubstrate implements Substrate {
 
   async stop(activationId: ActivationId): Promise<void> {
     this.#running.delete(activationId);
-    const killed = this.#kill(activationId);
+    const killed = this.#launcher.kill(activationId);
     // A frozen group of cgroup v1 delivers the kill only while `destroy` thaws it: then both at once.
     if (this.#groups.killsFrozen) await killed;
     await Promise.all([killed, this.#groups.destroy(activationId)]);
@@ -273,12 +268,8 @@ export class GvisorSubstrate implements Substrate {
     return left.length;
   }
 
-  async holdUntil(deadlineBootMs: number): Promise<void> {
-    try {
-      await this.#launcher.holdUntil(BigInt(Math.floor(deadlineBootMs * 1_000_000)));
-    } catch (cause) {
-      throw translate(cause);
-    }
+  holdUntil(deadlineBootMs: number): Promise<void> {
+    return this.#launcher.holdUntil(deadlineBootMs);
   }
 
   onExit(listener: (exit: ExecutionExit) => void): void {
@@ -296,21 +287,17 @@ export class GvisorSubstrate implements Substrate {
     this.#launcher.close();
   }
 
-  /** For the launcher's events only. */
-  noteExit(exit: LaunchExit): void {
+  #noteExit(exit: LaunchExit): void {
     const activationId = asActivation(exit.name);
     const running = activationId === undefined ? undefined : this.#running.get(activationId);
     if (activationId === undefined || running === undefined || running.hasEnded) return; // a bridge, or one that was stopped
     running.hasEnded = true;
-    const signal = exit.waitStatus & 0x7f;
-    const how = signal === 0 ? `ended with ${exit.waitStatus >> 8}` : `killed by signal ${signal}`;
     if (running.note === undefined) return; // it was still starting: the start reports it
-    const reason = running.ending ?? `the sandbox's kernel ${how}`;
+    const reason = running.ending ?? `the sandbox's kernel ${endingOf(exit)}`;
     for (const listener of this.#exitListeners) listener({ activationId, reason });
   }
 
-  /** For the launcher's events only. */
-  noteLauncherLost(): void {
+  #noteLauncherLost(): void {
     for (const [activationId, running] of this.#running) {
       if (running.hasEnded) continue;
       running.hasEnded = true;
@@ -350,25 +337,10 @@ export class GvisorSubstrate implements Substrate {
     const running = this.#running.get(activationId);
     if (running === undefined) return;
     running.ending ??= reason;
-    void this.#kill(activationId);
-  }
-
-  async #kill(name: string): Promise<void> {
-    try {
-      if (!this.#launcher.isLost) await this.#launcher.client.kill(name);
-    } catch (error) {
-      // Sandboxes die with their launcher; that nothing is left is proved by the control group, not by this answer.
-      if (!(error instanceof GuestConnectionError)) throw error;
-    }
+    void this.#launcher.kill(activationId);
   }
 }
 
 function emptyFolder(folder: string): void {
   for (const name of readdirSync(folder)) rmSync(join(folder, name));
-}
-
-function translate(cause: unknown): unknown {
-  if (isSpaceError(cause)) return cause;
-  const step = cause instanceof GuestError ? `${cause.step}: ${cause.code}` : "start";
-  return new SpaceError("substrate/failed", { step }, { cause });
 }

@@ -7,10 +7,10 @@ import {
   type ActivationId,
   type EndpointEvidence,
   evidenceToText,
-  parseActivationId,
   parseEvidence,
   type Secret,
 } from "@space/model";
+import { asActivation } from "@space/substrate-namespace";
 
 /** What must be known of a sandbox after the daemon has restarted. Holds no secret. */
 export interface SandboxNote {
@@ -120,14 +120,6 @@ export class SandboxPlaces {
 export function listPlaces(stateDir: string, socketDir: string): ReadonlySet<ActivationId> {
   const names = [...readdirSync(join(stateDir, "activations")), ...readdirSync(socketDir)];
   return new Set(names.flatMap((name) => asActivation(name) ?? []));
-}
-
-export function asActivation(name: string): ActivationId | undefined {
-  try {
-    return parseActivationId(name);
-  } catch {
-    return undefined; // not ours to touch
-  }
 }
 
 function writeWhole(path: string, bytes: Uint8Array): void {

@@ -2,8 +2,9 @@
 // Copyright 2026 The SPACE authors
 
 export { freeBytes } from "./disk-watch.ts";
-export { connectLauncher, type LauncherCommand } from "./launcher-process.ts";
+export { endingOf, LauncherLink, substrateFailure } from "./launcher-link.ts";
 export type { LauncherKind } from "./launchers.ts";
+export { asActivation } from "./listed-activations.ts";
 export { NamespaceSubstrate } from "./namespace-substrate.ts";
 export type { NamespaceSubstrateOptions } from "./options.ts";
 export { seccompProgram } from "./seccomp-bpf.ts";

@@ -22,16 +22,10 @@ import {
   listeningInode,
   processEvidence,
 } from "@space/platform-linux";
-import {
-  GuestConnectionError,
-  GuestError,
-  type LaunchClient,
-  type LaunchExit,
-  type StartRecord,
-} from "@space/spaced-guest";
+import type { LaunchClient, LaunchExit, StartRecord } from "@space/spaced-guest";
 import { ActivationFolders, sparePrefix } from "./activation-folders.ts";
 import { DiskWatch, freeBytes } from "./disk-watch.ts";
-import { connectLauncher } from "./launcher-process.ts";
+import { endingOf, LauncherLink, substrateFailure } from "./launcher-link.ts";
 import { chooseLauncher, type Launcher } from "./launchers.ts";
 import { archiveLayer, restoreLayer } from "./layer-archive.ts";
 import { activations, asActivation } from "./listed-activations.ts";
@@ -66,11 +60,7 @@ export class NamespaceSubstrate implements Substrate {
   readonly #spares: SpareGuests;
   readonly #running = new Map<ActivationId, Running>();
   readonly #exitListeners = new Set<(exit: ExecutionExit) => void>();
-  #client: LaunchClient;
-  #clientLost = false;
-  /** R-16: what a launcher that had to be restarted must know. */
-  #deadlineNs = 0n;
-  #reconnecting: Promise<LaunchClient> | undefined;
+  readonly #link: LauncherLink;
 
   /** Connects to the launcher of an earlier daemon, with all it runs, or starts one. Throws `host/unfit`, `substrate/failed`. */
   static async open(options: NamespaceSubstrateOptions): Promise<NamespaceSubstrate> {
@@ -86,15 +76,16 @@ export class NamespaceSubstrate implements Substrate {
     const filter = join(options.stateDir, "seccomp.bpf");
     writeFileSync(filter, seccompProgram(), { mode: 0o600 });
     const launcher = chooseLauncher(options.launcher, join(options.socketDir, "launch"), filter, options);
-    const client = await connectLauncher(launcher.command);
-    const substrate = new NamespaceSubstrate(options, launcher, client);
+    const link = await LauncherLink.open(launcher.command);
+    const substrate = new NamespaceSubstrate(options, launcher, link);
     await substrate.#adopt();
     return substrate;
   }
 
-  private constructor(options: NamespaceSubstrateOptions, launcher: Launcher, client: LaunchClient) {
+  private constructor(options: NamespaceSubstrateOptions, launcher: Launcher, link: LauncherLink) {
     this.#options = options;
     this.#launcher = launcher;
+    this.#link = link;
     this.abilities = launcher.abilities;
     this.#folders = new ActivationFolders(join(options.stateDir, "activations"));
     this.#groups = new ControlGroups(options.controlGroup);
@@ -116,20 +107,22 @@ export class NamespaceSubstrate implements Substrate {
       folders: this.#folders,
       groups: this.#groups,
       ranges: this.#ranges,
-      launcher: () => this.#connected(),
+      launcher: () => this.#link.connected(),
       recipe: this.#recipe,
       after: (delayMs, action) => {
         const timer = setTimeout(action, delayMs).unref();
         return () => clearTimeout(timer);
       },
     });
-    this.#client = client;
-    this.#listen(client);
+    link.listen({
+      onExit: (exit) => this.#noteExit(exit),
+      onLost: () => this.#noteLauncherLost(),
+    });
   }
 
   /** For starting and ending `spaced-host` beside the guests. Becomes another one when the launcher had to be restarted. */
   get launchClient(): LaunchClient {
-    return this.#client;
+    return this.#link.client;
   }
 
   async start(request: StartRequest): Promise<RunningExecution> {
@@ -182,7 +175,7 @@ export class NamespaceSubstrate implements Substrate {
       const places = { upperDir: folder.upper, workDir: folder.work };
       const cgroupFiles = spare === undefined ? this.#groups.create(group, limits) : [];
       if (spare !== undefined) this.#groups.limit(group, limits);
-      const client = await this.#connected();
+      const client = await this.#link.connected();
       const started =
         spare === undefined
           ? await client.start({ ...identity, ...places, ...this.#recipe, uidBase, cgroupFiles })
@@ -192,7 +185,7 @@ export class NamespaceSubstrate implements Substrate {
       return { activationId, evidence };
     } catch (cause) {
       await this.#release(activationId, { uidBase, group }).catch(() => undefined); // the first failure is the one to report
-      throw translate(cause);
+      throw substrateFailure(cause);
     }
   }
 
@@ -221,7 +214,7 @@ export class NamespaceSubstrate implements Substrate {
   }
 
   async list(): Promise<readonly RunningExecution[]> {
-    const listing = await (await this.#connected()).list();
+    const listing = await (await this.#link.connected()).list();
     return activations(listing).flatMap(({ activationId, hostPid, startTime }) => {
       try {
         const group = this.#running.get(activationId)?.group ?? activationId;
@@ -234,7 +227,7 @@ export class NamespaceSubstrate implements Substrate {
 
   async sweep(keep: ReadonlySet<ActivationId>): Promise<number> {
     const found = new Set<ActivationId>(this.#folders.list());
-    for (const { activationId } of activations(await (await this.#connected()).list()))
+    for (const { activationId } of activations(await (await this.#link.connected()).list()))
       found.add(activationId);
     for (const name of [...(await this.#groups.list()), ...readdirSync(this.#options.socketDir)]) {
       const activationId = asActivation(name);
@@ -245,13 +238,8 @@ export class NamespaceSubstrate implements Substrate {
     return left.length;
   }
 
-  async holdUntil(deadlineBootMs: number): Promise<void> {
-    this.#deadlineNs = BigInt(Math.floor(deadlineBootMs * 1_000_000));
-    try {
-      await (await this.#connected()).lease(this.#deadlineNs);
-    } catch (cause) {
-      throw translate(cause);
-    }
+  holdUntil(deadlineBootMs: number): Promise<void> {
+    return this.#link.holdUntil(deadlineBootMs);
   }
 
   onExit(listener: (exit: ExecutionExit) => void): void {
@@ -265,11 +253,10 @@ export class NamespaceSubstrate implements Substrate {
     if (how === "stopAll") await this.sweep(new Set());
     // With nothing left to run, the launcher and what it runs beside guests have no more reason to.
     if (this.#running.size === 0) {
-      await (await this.#connected()).quit();
+      await (await this.#link.connected()).quit();
       this.#groups.close();
     }
-    this.#clientLost = true;
-    this.#client.close();
+    this.#link.close();
   }
 
   #socketPath(activationId: ActivationId): string {
@@ -290,7 +277,7 @@ export class NamespaceSubstrate implements Substrate {
 
   /** Takes note of what an earlier daemon started, and makes the lower layer when nothing uses it. */
   async #adopt(): Promise<void> {
-    const running = activations(await this.#client.list());
+    const running = activations(await this.#link.client.list());
     if (running.length === 0) {
       rmSync(this.#recipe.lowerDir, { recursive: true, force: true });
       buildSkeleton(this.#recipe.lowerDir);
@@ -322,8 +309,8 @@ export class NamespaceSubstrate implements Substrate {
     this.#running.delete(activationId);
     const group = held?.group ?? activationId;
     const killed = Promise.all([
-      this.#kill(activationId),
-      group === activationId ? undefined : this.#kill(group),
+      this.#link.kill(activationId),
+      group === activationId ? undefined : this.#link.kill(group),
     ]);
     // A frozen group of cgroup v1 delivers the kill only while `destroy` thaws it: then both at once.
     if (this.#groups.killsFrozen) await killed;
@@ -333,40 +320,7 @@ export class NamespaceSubstrate implements Substrate {
     if (held !== undefined) this.#ranges.give(held.uidBase);
   }
 
-  #listen(client: LaunchClient): void {
-    client.onExit((exit) => this.#noteExit(exit));
-    client.onClose(() => this.#noteLauncherLost());
-  }
-
-  /** The launcher: the one at hand, or after its death a new one. */
-  #connected(): Promise<LaunchClient> {
-    if (!this.#clientLost) return Promise.resolve(this.#client);
-    this.#reconnecting ??= this.#reconnect().finally(() => {
-      this.#reconnecting = undefined;
-    });
-    return this.#reconnecting;
-  }
-
-  async #reconnect(): Promise<LaunchClient> {
-    this.#client = await connectLauncher(this.#launcher.command);
-    if (this.#deadlineNs > 0n) await this.#client.lease(this.#deadlineNs);
-    this.#clientLost = false;
-    this.#listen(this.#client);
-    return this.#client;
-  }
-
-  async #kill(name: string): Promise<void> {
-    try {
-      if (!this.#clientLost) await this.#client.kill(name);
-    } catch (error) {
-      // Guests die with their launcher; that nothing is left is proved by the control group, not by this answer.
-      if (!(error instanceof GuestConnectionError)) throw error;
-    }
-  }
-
   #noteLauncherLost(): void {
-    if (this.#clientLost) return;
-    this.#clientLost = true;
     void this.#spares.dropAll().catch(() => undefined); // the sweep finds what is left
     for (const activationId of this.#running.keys()) {
       for (const listener of this.#exitListeners) listener({ activationId, reason: "the launcher ended" });
@@ -379,9 +333,7 @@ export class NamespaceSubstrate implements Substrate {
     const running = activationId === undefined ? undefined : this.#running.get(activationId);
     if (activationId === undefined || running === undefined) return; // a bridge, or one that was stopped
     this.#disk.remove(activationId);
-    const signal = exit.waitStatus & 0x7f;
-    const reason =
-      running.ending ?? (signal === 0 ? `ended with ${exit.waitStatus >> 8}` : `killed by signal ${signal}`);
+    const reason = running.ending ?? endingOf(exit);
     for (const listener of this.#exitListeners) listener({ activationId, reason });
   }
 
@@ -389,12 +341,6 @@ export class NamespaceSubstrate implements Substrate {
     const running = this.#running.get(activationId);
     if (running === undefined) return;
     running.ending = reason;
-    void this.#kill(activationId);
+    void this.#link.kill(activationId);
   }
-}
-
-function translate(cause: unknown): unknown {
-  if (isSpaceError(cause)) return cause;
-  const step = cause instanceof GuestError ? `${cause.step}: ${cause.code}` : "start";
-  return new SpaceError("substrate/failed", { step }, { cause });
 }
