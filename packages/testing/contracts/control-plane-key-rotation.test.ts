@@ -182,7 +182,8 @@ describe("rotation", () => {
   });
 
   test("R-10: with the root key elsewhere nothing stops but the rotation, which says so and goes on when it is back", async (context) => {
-    const subject = await openKeyRig(context, { limits: { keyMaxAgeMs: 10 * minute } });
+    const unasked = { leaseTickMs: minute, orderTickMs: minute }; // hours pass here, in which nobody is lost
+    const subject = await openKeyRig(context, { limits: { keyMaxAgeMs: 10 * minute, ...unasked } });
     const { rig } = subject;
     rig.rootKey.isHere = false;
     await rig.clock.advance(30 * minute);

@@ -294,7 +294,9 @@ export class WatchedProcess {
   }
 }
 
-/** Resolves when the condition holds, asked again at each turn of the event loop; rejects after the deadline. */
+const lookAgainMs = 5;
+
+/** Resolves when the condition holds, asked again after moments in which others may use the processor; rejects after the deadline. */
 export async function eventually(
   what: string,
   condition: () => boolean | Promise<boolean>,
@@ -303,6 +305,6 @@ export async function eventually(
   const end = performance.now() + deadlineMs;
   while (!(await condition())) {
     if (performance.now() > end) throw new Error(`never came: ${what}`);
-    await new Promise((resolve) => setImmediate(resolve));
+    await new Promise((resolve) => setTimeout(resolve, lookAgainMs));
   }
 }
