@@ -3,7 +3,16 @@
 
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
-import { appendFileSync, chmodSync, copyFileSync, existsSync, readFileSync, symlinkSync } from "node:fs";
+import {
+  appendFileSync,
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 
@@ -49,7 +58,8 @@ class Clone extends PlantedTree {
   }
 
   start(path: string, ...args: readonly string[]): ChildProcess {
-    const env = { ...process.env, PATH: `${join(this.root, "bin")}:/usr/bin:/bin` };
+    const { NODE_COMPILE_CACHE: _, ...outside } = process.env;
+    const env = { ...outside, PATH: `${join(this.root, "bin")}:/usr/bin:/bin` };
     return spawn(path, args, { cwd: this.root, env, stdio: ["ignore", "pipe", "pipe"] });
   }
 
@@ -84,6 +94,19 @@ describe("the launcher", () => {
     assert.deepEqual(await clone.run("one", "two words", ""), expected);
     assert.deepEqual(await clone.run("one", "two words", ""), expected);
     assert.equal(clone.npmRuns(), 1);
+  });
+
+  it("keeps what was compiled for the next start, and takes none of it for a source that has changed", async () => {
+    using clone = new Clone();
+    const main = join(clone.home, "packages/space/src/main.ts");
+    assert.equal((await clone.run("a")).stdout, '["a"]');
+    const kept = (): readonly string[] =>
+      readdirSync(join(clone.home, ".space/compiled"), { recursive: true, encoding: "utf8" });
+    assert.ok(kept().length > 1, "a folder of this Node's with something in it");
+    const before = kept();
+    writeFileSync(main, "process.stdout.write('changed');".padEnd(program.length));
+    assert.equal((await clone.run("a")).stdout, "changed");
+    assert.deepEqual(kept(), before, "one for a source, however often that changes");
   });
 
   it("finds its folder through symlinks", async () => {

@@ -207,7 +207,7 @@ test("R-5: ./space chain verifies a sandbox's chain over rotations, and offline 
   const file = join(data, "chain.json");
   assert.equal((await space("chain", "export", sandboxId, "--out", file, "--data", data)).code, 0);
   const root = readFileSync(join(data, "control/root.pub"), "utf8").trim();
-  const offline = await space("chain", "verify", "--file", file, "--root", root);
+  const offline = await space("chain", "verify", "--file", file, `--root=${root}`);
   assert.match(offline.stdout, /2 certificates and 1 snapshots verify to the root/, offline.stderr);
   const other = "A".repeat(42).concat("E");
   const wrong = await space("chain", "verify", "--file", file, "--root", other);

@@ -140,7 +140,7 @@ describe("chain verify --snapshot", () => {
     const newest = snapshots[2] ?? "";
     const other = publicKeyText(newSigningKey().publicKey);
     assert.match(
-      await failure("--snapshot", newest, "--root", other),
+      await failure("--snapshot", newest, `--root=${other}`),
       /does not hold: object 1 of 3, bundle: unknown key/,
     );
     const [first = "", second = ""] = sealed;

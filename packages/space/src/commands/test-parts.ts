@@ -89,7 +89,6 @@ interface Started {
   readonly args: readonly string[];
   readonly place: Place;
   readonly priority?: number;
-  readonly environment?: NodeJS.ProcessEnv;
 }
 
 async function runTests(
@@ -106,8 +105,6 @@ async function runTests(
       args: ["--test", ...flags, ...reporters, `--test-reporter-destination=${summary}`, ...files],
       place,
       priority: leavesTheMachine ? 10 : 0,
-      // Most of what a test file of a few moments does is to compile the same sources as the one before it.
-      environment: { ...process.env, NODE_COMPILE_CACHE: join(folder, "compiled") },
     });
     const count = readCounts(readFileSync(summary, "utf8"));
     // A runner that found nothing to run has checked nothing.
@@ -124,14 +121,14 @@ function readCounts(tap: string): Counts {
 }
 
 /** What is in front prints to the terminal; what is in the rear prints has to be shown by the caller. */
-async function start({ program, args, place, priority = 0, environment = process.env }: Started): Promise<{
+async function start({ program, args, place, priority = 0 }: Started): Promise<{
   readonly code: number;
   readonly output: string;
 }> {
   const to = place === "in front" ? "inherit" : "pipe";
   const child = spawn(program, [...args], {
     cwd: checkout,
-    env: environment,
+
     stdio: ["ignore", to, "inherit"],
   });
   if (child.pid !== undefined && priority !== 0) setPriority(child.pid, priority);
