@@ -3,7 +3,12 @@
 
 export { ControlGroups } from "./control-groups.ts";
 export { ensureDebianPackages, type HostPackage } from "./debian-packages.ts";
-export { type PrefixPackage, unpackDebianPackage } from "./debian-prefix.ts";
+export {
+  type DebianPrefix,
+  type PrefixPackage,
+  type UnpackedPackage,
+  unpackDebianPackages,
+} from "./debian-prefix.ts";
 export {
   checkEndpoint,
   type EndpointReader,

@@ -4,7 +4,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { SpaceError } from "@space/model";
-import { unpackDebianPackage } from "@space/platform-linux";
+import { unpackDebianPackages } from "@space/platform-linux";
 import { type BuildVerdict, buildText, judgeBuild, type RunscBuild, readRunscBuild } from "./runsc-build.ts";
 
 /** A runsc that may be used. */
@@ -15,7 +15,7 @@ export interface RunscProgram {
 }
 
 /** What this was tested with; it is static, so any Debian can run it. */
-const debianPackage = { name: "runsc", suite: "bookworm-backports" } as const;
+const debianPackage = { suite: "bookworm-backports", packages: [{ name: "runsc" }] } as const;
 const usualPlaces = ["/usr/local/bin/runsc", "/usr/bin/runsc"] as const;
 
 /** What was looked at, and why it is not used: for `doctor`. */
@@ -68,6 +68,6 @@ export async function installRunsc(
 ): Promise<{ readonly program: RunscProgram; readonly installed: boolean }> {
   const before = await findRunsc(tools);
   if (before.found !== undefined) return { program: before.found, installed: false };
-  await unpackDebianPackage({ ...debianPackage, into: join(tools, "runsc") }, "the gvisor driver", signal);
+  await unpackDebianPackages({ ...debianPackage, into: join(tools, "runsc") }, "the gvisor driver", signal);
   return { program: await requireRunsc(tools), installed: true };
 }

@@ -1,6 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
+export {
+  type CriuProgram,
+  type CriuSearch,
+  findCriu,
+  installCriu,
+  privateCriu,
+  requireCriu,
+} from "./criu-program.ts";
+export { tryCriu } from "./criu-self-test.ts";
 export { freeBytes } from "./disk-watch.ts";
 export { endingOf, LauncherLink, substrateFailure } from "./launcher-link.ts";
 export type { LauncherKind } from "./launchers.ts";

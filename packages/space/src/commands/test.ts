@@ -2,6 +2,7 @@
 // Copyright 2026 The SPACE authors
 
 import { explain, UsageError } from "../failure.ts";
+import { ensureCriu } from "../host/criu.ts";
 import { requireHost } from "../host/host-fitness.ts";
 import { ensurePython } from "../host/python.ts";
 import { ensureRunsc } from "../host/runsc.ts";
@@ -14,7 +15,8 @@ export async function test(args: readonly string[]): Promise<number> {
   if (args.some((arg) => arg.startsWith("-"))) throw new UsageError("usage: ./space test [FILE...]");
   await requireHost("the tests start real sandboxes");
   await ensurePython("guests in the tests run Python programs");
-  await fetchRunsc();
+  await fetchTool("gVisor", ensureRunsc);
+  await fetchTool("memory snapshots of the namespace driver", ensureCriu);
   const failed: string[] = [];
   const counts: Counts[] = [];
   const took: string[] = [];
@@ -33,12 +35,12 @@ export async function test(args: readonly string[]): Promise<number> {
   return failures === 0 ? 0 : 1;
 }
 
-/** Once; without it the tests of the driver that needs it are skipped, and say so. */
-async function fetchRunsc(): Promise<void> {
+/** Once; without it the tests that need it are skipped, and say so. */
+async function fetchTool(what: string, ensure: () => Promise<unknown>): Promise<void> {
   try {
-    await ensureRunsc();
+    await ensure();
   } catch (error) {
-    process.stderr.write(`tests of gVisor are skipped: ${explain(error)}\n`);
+    process.stderr.write(`tests of ${what} are skipped: ${explain(error)}\n`);
   }
 }
 

@@ -4,6 +4,7 @@
 import type { SubstrateName } from "@space/model";
 import { buildText, type RunscSearch } from "@space/substrate-gvisor";
 import { nativeLauncher } from "../product.ts";
+import type { CriuState } from "./criu.ts";
 import type { HostFact, HostView } from "./host-fitness.ts";
 
 export interface DriverState {
@@ -13,11 +14,16 @@ export interface DriverState {
   readonly why: string;
 }
 
+export interface ToolStates {
+  readonly runsc: RunscSearch;
+  readonly criu: CriuState;
+}
+
 /** What each driver of the design needs on this host, or that it is not built in. */
 export function drivers(
   facts: readonly HostFact[],
   host: HostView,
-  runsc: RunscSearch,
+  { runsc, criu }: ToolStates,
 ): readonly DriverState[] {
   const missing = facts
     .filter(({ state, name }) => state === "missing" && name !== "python3")
@@ -31,15 +37,26 @@ export function drivers(
     {
       name: "namespace",
       works: missing.length === 0,
-      why:
-        missing.length === 0
-          ? "memory is kept only while frozen on its worker"
-          : `this host lacks ${missing.join(", ")}`,
+      why: missing.length === 0 ? memoryOf(criu) : `this host lacks ${missing.join(", ")}`,
     },
     gvisor(missing, host, runsc),
     absent("qemu", [["qemu-system-x86_64", host.program("qemu-system-x86_64") !== undefined]]),
     absent("firecracker", [["/dev/kvm", host.exists("/dev/kvm")]]),
   ];
+}
+
+/** What becomes of a paused sandbox's memory. */
+function memoryOf({ found, refused, fault }: CriuState): string {
+  const only = "memory is kept only while frozen on its worker";
+  const why = refused.map(({ path, reason }) => `${path} is refused: ${reason}`);
+  if (found === undefined)
+    return [only, ...why, "./space doctor --install fetches a CRIU that works"].join("; ");
+  const { path, version, verdict, untried } = found;
+  const name = `CRIU ${version} (${path})`;
+  if (fault !== undefined) return `${only}; ${name} does not work here: ${fault}`;
+  const tried = verdict.kind === "tested" ? [] : [", which nobody has tried with this"];
+  const others = untried.length === 0 ? [] : [`, with ${untried.join(", ")} in place of what was tried`];
+  return [`${only}; ${name} works here`, ...tried, ...others].join("");
 }
 
 function gvisor(missing: readonly string[], host: HostView, { found, refused }: RunscSearch): DriverState {

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { isSpaceError } from "@space/model";
-import { drivers } from "./drivers.ts";
+import { drivers, type ToolStates } from "./drivers.ts";
 import { type HostView, hostFacts, requireHost } from "./host-fitness.ts";
 
 const fit: HostView = {
@@ -14,6 +14,8 @@ const fit: HostView = {
   exists: () => true,
   program: (name) => `/usr/bin/${name}`,
 };
+
+const noCriu = { found: undefined, refused: [], fault: undefined };
 
 test("a fit host lacks nothing", async () => {
   assert.deepEqual(
@@ -53,8 +55,8 @@ test("a host without the compiled launcher is slower, not unfit", async () => {
 });
 
 test("gVisor works with a runsc that is not refused; otherwise it is said why, and what to do", () => {
-  const say = (host: HostView, runsc: Parameters<typeof drivers>[2]) =>
-    drivers(hostFacts(host), host, runsc).find(({ name }) => name === "gvisor");
+  const say = (host: HostView, runsc: ToolStates["runsc"]) =>
+    drivers(hostFacts(host), host, { runsc, criu: noCriu }).find(({ name }) => name === "gvisor");
   const refused = [{ path: "/usr/bin/runsc", reason: "runsc 20221219.0 go1.19.8: too old" }];
   const found = {
     path: "/tools/runsc",
@@ -71,4 +73,30 @@ test("gVisor works with a runsc that is not refused; otherwise it is said why, a
   assert.match(none?.why ?? "", /runsc 20221219.0 go1.19.8: too old.*--install/);
   const slow: HostView = { ...fit, exists: (path) => !path.endsWith("spaced-launch") };
   assert.equal(say(slow, { found, refused: [] })?.works, false);
+});
+
+test("what there is of CRIU is said: none, one that is refused, one that fails here, one that works", () => {
+  const say = (criu: Partial<ToolStates["criu"]>): string => {
+    const runsc = { found: undefined, refused: [] };
+    const [namespace] = drivers(hostFacts(fit), fit, { runsc, criu: { ...noCriu, ...criu } });
+    assert.deepEqual([namespace?.name, namespace?.works], ["namespace", true]);
+    return namespace?.why ?? "";
+  };
+  const found = {
+    argv: [],
+    path: "/tools/criu",
+    version: "4.2.1",
+    verdict: { kind: "tested" },
+    untried: [],
+  } as const;
+  assert.match(say({}), /only while frozen.*--install/);
+  const refused = [{ path: "/usr/sbin/criu", reason: "CRIU 4.1.1: it hangs" }];
+  assert.match(say({ refused }), /\/usr\/sbin\/criu is refused: CRIU 4.1.1: it hangs.*--install/);
+  assert.match(
+    say({ found, fault: "criu dump: no" }),
+    /only while frozen.*does not work here: criu dump: no$/,
+  );
+  assert.match(say({ found }), /CRIU 4.2.1 \(\/tools\/criu\) works here$/);
+  const others = { ...found, untried: ["libc6 2.44-1"] };
+  assert.match(say({ found: others }), /works here, with libc6 2.44-1 in place of what was tried$/);
 });
