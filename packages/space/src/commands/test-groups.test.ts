@@ -61,11 +61,26 @@ test("an import of a file that is not there is refused", () => {
   assert.throws(() => groupsOf({ "e2e/a.test.ts": 'import "../src/gone.ts";' }), { code: "ENOENT" });
 });
 
-test("every test of this checkout that names the look at the host has it to itself, and the others are not few", () => {
+test("a test that starts only programs of others runs beside the rest, until it reaches more than that", () => {
+  const name = "contracts/s3-byte-store.test.ts";
+  const start = 'import { spawn } from "node:child_process";';
+  const path = `packages/testing/${name}`;
+  assert.deepEqual(groupsOf({ [name]: start }), { onTheHost: [], inProcess: [path] });
+  assert.deepEqual(groupsOf({ [name]: `${start} import "@space/space";` }), {
+    onTheHost: [path],
+    inProcess: [],
+  });
+});
+
+test("no test of this checkout that looks at the host, or starts SPACE, runs beside the others, and those are not few", () => {
   const { onTheHost, inProcess } = testGroups(checkout);
   for (const file of inProcess) {
     const text = readFileSync(join(checkout, file), "utf8");
-    assert.doesNotMatch(text, /host-resources|shared-rig|needs-root|startSpace|spawn\(/, file);
+    assert.doesNotMatch(
+      text,
+      /host-resources|shared-rig|needs-root|startSpace|packages\/space\/|preload/,
+      file,
+    );
   }
   assert.ok(onTheHost.length > 30 && inProcess.length > 50, `${onTheHost.length}, ${inProcess.length}`);
 });

@@ -21,6 +21,13 @@ const waysToTheHost: ReadonlySet<string> = new Set([
   "@space/substrate-namespace",
 ]);
 
+/** These start programs too, of others or a few lines of their own, which nobody counts. */
+const startStrangersOnly: ReadonlySet<string> = new Set([
+  "packages/testing/contracts/runtime-record-store.test.ts",
+  "packages/testing/contracts/s3-byte-store.test.ts",
+  "packages/testing/contracts/sandbox-store-sqlite.test.ts",
+]);
+
 /** Simulations are a group of their own. */
 const files = "packages/testing/!(sim|src|node_modules)/**/*.test.ts";
 
@@ -35,7 +42,8 @@ export function testGroups(checkout: string): TestGroups {
   const isOnTheHost = (test: string): boolean => {
     const reached = new Set([test]);
     for (const name of reached) {
-      if (waysToTheHost.has(name)) return true;
+      if (waysToTheHost.has(name) && !(name === "node:child_process" && startStrangersOnly.has(test)))
+        return true;
       if (name.endsWith(".ts")) for (const imported of importsOf(name)) reached.add(imported);
     }
     return false;

@@ -20,12 +20,11 @@ export async function test(args: readonly string[]): Promise<number> {
   const failed: string[] = [];
   const counts: Counts[] = [];
   const took: string[] = [];
-  for (const together of args.length > 0 ? [{ front: [named(args)], rear: [] }] : everything()) {
-    for (const { name, code, count, seconds } of await runTogether(together)) {
-      if (code !== 0) failed.push(name);
-      counts.push(count);
-      took.push(`${name} ${seconds.toFixed(0)} s`);
-    }
+  const together = args.length > 0 ? { front: [named(args)], rear: [] } : everything();
+  for (const { name, code, count, seconds } of await runTogether(together)) {
+    if (code !== 0) failed.push(name);
+    counts.push(count);
+    took.push(`${name} ${seconds.toFixed(0)} s`);
   }
   const sum = (field: keyof Counts): number => counts.reduce((total, count) => total + count[field], 0);
   process.stdout.write(`${took.join(", ")}\n`);
@@ -53,14 +52,16 @@ function named(files: readonly string[]): Part {
 const staticChecks = ["format:check", "lint", "types", "boundaries", "rules:check", "incidents:check"];
 
 /**
- * One after the other, so that each keeps both of two processors busy. What starts processes of the product, as unit tests do
- * too, is never beside a test that counts what is left on the host.
+ * Two lanes, to keep two processors busy. All that starts processes of the product is in the front one, unit tests too, for
+ * what tests on the host count there must be their own.
  */
-function everything(): readonly Together[] {
+function everything(): Together {
   const { onTheHost, inProcess } = testGroups(checkout);
-  const flags = ["--test-isolation=none", "--test-timeout=60000"];
-  const unitTests = testFiles({ name: "unit tests", flags, files: ["packages/*/src/**/*.test.ts"] });
-  const checkTests = testFiles({ name: "tests of the checks", flags, files: ["scripts/**/*.test.ts"] });
+  const unitTests = testFiles({
+    name: "unit tests",
+    flags: ["--test-isolation=none", "--test-timeout=60000"],
+    files: ["packages/*/src/**/*.test.ts", "scripts/**/*.test.ts"],
+  });
   // They live in virtual time: it is all the same to them how much of the machine they get.
   const simulations = testFiles({
     name: "simulations",
@@ -68,11 +69,12 @@ function everything(): readonly Together[] {
     files: ["packages/testing/sim/**/*.test.ts"],
     leavesTheMachine: true,
   });
-  return [
-    { front: [unitTests], rear: [...staticChecks.map(npmScript), checkTests] },
-    {
-      front: [testFiles({ name: "tests on the host", flags: isolated, files: onTheHost })],
-      rear: [testFiles({ name: "tests in process", flags: isolated, files: inProcess }), simulations],
-    },
-  ];
+  return {
+    front: [unitTests, testFiles({ name: "tests on the host", flags: isolated, files: onTheHost })],
+    rear: [
+      ...staticChecks.map(npmScript),
+      testFiles({ name: "tests in process", flags: isolated, files: inProcess }),
+      simulations,
+    ],
+  };
 }
