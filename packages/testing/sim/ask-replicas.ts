@@ -9,7 +9,10 @@ import type { LinkEnd } from "./network.ts";
 /** Chooses a replica; not the one that has just been asked. */
 export type ChooseReplica = (asked?: ControlNode) => ControlNode;
 
-/** A call of the control plane, and of another replica when the first does not hear the sandbox's worker at the moment. */
+/**
+ * A call of the control plane, and of another replica when the first does not hear the sandbox's worker at the moment, or
+ * hears none that has room.
+ */
 export async function askReplicas<T>(
   choose: ChooseReplica,
   { from, limitMs }: { readonly from: LinkEnd; readonly limitMs: number },
@@ -19,7 +22,8 @@ export async function askReplicas<T>(
   try {
     return await first.call(from, limitMs, ask);
   } catch (error) {
-    if (!isSpaceError(error, "worker/unreachable")) throw error;
+    const isElsewhere = isSpaceError(error, "worker/unreachable") || isSpaceError(error, "worker/none-free");
+    if (!isElsewhere) throw error;
     return choose(first).call(from, limitMs, ask);
   }
 }

@@ -2,6 +2,7 @@
 // Copyright 2026 The SPACE authors
 
 import type { RuntimeRecord, SandboxId, SandboxRecord } from "@space/model";
+import { isEligible } from "./eligible.ts";
 import type { EventLoop } from "./event-loop.ts";
 import { GatewayOracle } from "./oracle-gateways.ts";
 import { LifecycleOracle } from "./oracle-lifecycle.ts";
@@ -237,13 +238,9 @@ export class Oracle {
     return runningSinceMs !== undefined && runningSinceMs <= sinceMs && running.size > 0;
   }
 
-  /** whether what it reached lives on, in the same memory, and nobody has ended it or left it paused. */
+  /** whether its stream must go on. */
   isEligible({ sandboxId, reached }: TrueOperation): boolean {
-    const { processes, state, current } = this.#sandbox(sandboxId);
-    if (state === "paused" || state === "killing" || state === "killed") return false;
-    const livesOn = ({ state: now, activation }: SimProcess): boolean =>
-      now !== "gone" && (state !== "running" || activation === current);
-    return processes.every((process) => !reached.includes(process.uid) || livesOn(process));
+    return isEligible(this.#sandbox(sandboxId), reached);
   }
 
   /** Its caller has heard the end of it. It is forgotten once nothing of it can be on its way any more. */

@@ -247,7 +247,7 @@ export class WorkerNode {
           { host: this.host, owner, tap: this.#carriedTap() },
           control.end(),
         );
-        loop.after(network.delayMs(), far.owner, () => control.acceptWorker(far, this.workerId));
+        loop.soon(far.owner, () => control.acceptWorker(far, this.workerId)); // before anything comes over it
         try {
           await worker.serveControlPlane(near.asDuplex(), this.address);
         } catch {
