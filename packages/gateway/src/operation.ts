@@ -366,11 +366,12 @@ export class Operation implements AttemptListener, BodyListener, LiveOperation {
     });
   }
 
-  /** the caller has lost its authorisation, or nobody could be asked about it for too long. */
+  /** the caller has lost its authorisation, or what it was for, or nobody could be asked about it for too long. */
   #unauthorised(end: AuthorisationEnd): void {
     if (this.#state === "over") return;
     this.#attempt?.cancel();
     if (end === "unasked") return this.#refuse(tryAgain);
+    if (end === "gone") return this.#refuse({ kind: "not-running" });
     this.#core.audit.record("caller/revoked", { sandboxId: this.#request.sandboxId });
     this.#refuse({ kind: "unauthenticated", problem: "wrong" });
   }

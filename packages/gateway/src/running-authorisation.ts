@@ -9,8 +9,11 @@ import type { LookupOutcome, RouteCache, RouteQuestion } from "./route-cache.ts"
 /** How long before the end of the authorisation a running operation's caller is checked again. */
 const aheadMs = 10_000;
 
-/** `lost`: the control plane says that the caller has no access any more. `unasked`: it could not be asked for too long. */
-export type AuthorisationEnd = "lost" | "unasked";
+/**
+ * `lost`: the control plane says that the caller has no access any more. `gone`: that there is nothing any more to have
+ * access to, which is no word about the caller. `unasked`: it could not be asked for too long.
+ */
+export type AuthorisationEnd = "lost" | "gone" | "unasked";
 
 /** R-25: the authorisation of one running operation's caller, checked anew by its own credential before it ends. */
 export class RunningAuthorisation {
@@ -55,7 +58,7 @@ export class RunningAuthorisation {
   #refused(outcome: Exclude<LookupOutcome, { readonly kind: "entry" }>, askedMs: number): void {
     const said = saidBy(outcome);
     if (said === "goes-on") this.#unsaidSinceMs = Math.max(this.#unsaidSinceMs, askedMs);
-    else if (said === "lost") this.#onEnd("lost");
+    else if (said !== "nothing") this.#onEnd(said);
   }
 }
 
@@ -63,10 +66,12 @@ export class RunningAuthorisation {
  * What an answer without an entry says of a caller whose operation runs. A signature bounds when a transfer may begin, not
  * how long it takes; and a sandbox that does not run keeps its callers.
  */
-function saidBy(outcome: Exclude<LookupOutcome, { readonly kind: "entry" }>): "lost" | "goes-on" | "nothing" {
+function saidBy(
+  outcome: Exclude<LookupOutcome, { readonly kind: "entry" }>,
+): "lost" | "gone" | "goes-on" | "nothing" {
   switch (outcome.kind) {
     case "not-found":
-      return "lost";
+      return "gone";
     case "unauthenticated":
       return outcome.problem === "signature-expired" ? "goes-on" : "lost";
     case "not-running":

@@ -189,6 +189,19 @@ test("R-25: a stream whose caller is no longer authorised is closed in time, ano
   assert.equal((await fine).body, "still here");
 });
 
+test("R-25: a caller whose sandbox ends under its request hears that nothing runs, and is not called unauthorised", async () => {
+  await using rig = await GatewayRig.start();
+  rig.worker.serve = () => undefined;
+  const read = rig.fetch("/files?path=a");
+  const operation = await rig.worker.operation(0);
+  rig.routes.answer = () => ({ kind: "not-found" });
+  for (let step = 0; step < 12; step += 1) await rig.clock.advance(5000);
+  assert.equal((await read).status, 502);
+  await rig.settle();
+  assert.equal(operation.resetBy, "cancelled");
+  assert.ok(!rig.audited.some(({ name }) => name === "caller/revoked"));
+});
+
 test("R-25: a stream outlives an outage of the control plane, which says nothing of its caller, as long as a worker holds it without a lease", async () => {
   await using rig = await GatewayRig.start();
   rig.worker.serve = (operation) => operation.admit(200);
