@@ -6,6 +6,10 @@ import { transportRules } from "@space/wire";
 import type { OperationRequest } from "./attempt.ts";
 import { errorEnding } from "./connect-envelopes.ts";
 import type { Refusal } from "./refusal.ts";
+import type { LookupOutcome } from "./route-cache.ts";
+
+/** Nothing happened, and after this time it may. */
+export const tryAgain: Refusal = { kind: "try-again", afterMs: 1000 };
 
 /**
  * R-22: the last message of a stream that could not go on. Undefined: it breaks off, as clients know it of a sandbox that
@@ -46,4 +50,24 @@ export function changesNothing({ class: kind }: OperationRequest): boolean {
 /** Whether it waits for a sandbox that does not run at the moment: what is typed meanwhile arrives in its place. */
 export function isInput({ class: kind }: OperationRequest): boolean {
   return kind === "input" || kind === "input-stream";
+}
+
+/**
+ * R-14: what a caller hears whose request was denied. R-10: where another key signs now than the one that was denied, that
+ * one has ended before this gateway heard of it, and nothing is held against him: he may try again.
+ */
+export function afterDenial(kid: string, now: LookupOutcome): Refusal {
+  switch (now.kind) {
+    case "entry":
+      return now.cached.kid === kid ? { kind: "denied" } : tryAgain;
+    case "unavailable":
+      return tryAgain;
+    case "not-found":
+    case "not-running":
+      return { kind: "not-running" };
+    case "unauthenticated":
+      return { kind: "unauthenticated", problem: now.problem };
+    default:
+      return unreachable(now);
+  }
 }

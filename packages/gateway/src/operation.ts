@@ -9,14 +9,12 @@ import type { CallerSide } from "./caller-side.ts";
 import { Continuity, isChange, isCut, type Presentation } from "./continuity.ts";
 import { Farewell } from "./farewell.ts";
 import type { LiveOperation, OperationCore } from "./operation-core.ts";
-import { changesNothing, endingOf, isInput, mayRepeat } from "./operation-rules.ts";
+import { afterDenial, changesNothing, endingOf, isInput, mayRepeat, tryAgain } from "./operation-rules.ts";
 import type { Refusal } from "./refusal.ts";
 import type { BodyListener, RequestBody } from "./request-body.ts";
 import type { LookupOutcome } from "./route-cache.ts";
 import { type AuthorisationEnd, RunningAuthorisation } from "./running-authorisation.ts";
 
-/** What a caller is told to wait before another try. */
-const tryAgain: Refusal = { kind: "try-again", afterMs: 1000 };
 const unknownOutcome: Refusal = { kind: "outcome-unknown", afterMs: 1000 };
 
 /** `held`: cut, and waiting for the next try to go on (R-22). */
@@ -174,14 +172,18 @@ export class Operation implements AttemptListener, BodyListener, LiveOperation {
     });
   }
 
+  /** R-14: it is not presented again; its caller is told what his own check says now. */
   denied(): void {
     const { audit, cache } = this.#core;
     const { sandboxId, question } = this.#now.request;
-    if (this.#attempt !== undefined) {
-      audit.record("route/denied", { admission: this.#attempt.admission, sandboxId });
-      cache.removeIfStill(question, this.#attempt.cached);
-    }
-    this.#refuse({ kind: "denied" });
+    if (this.#attempt === undefined) return this.#refuse({ kind: "denied" });
+    const { admission, cached } = this.#attempt;
+    audit.record("route/denied", { admission, sandboxId });
+    cache.removeIfStill(question, cached);
+    this.#state = "route";
+    void cache.lookUp(question).then((now) => {
+      if (this.#state === "route") this.#refuse(afterDenial(cached.kid, now));
+    });
   }
 
   /** R-28: what the table allows is tried once more; anything else might have had its effect. */

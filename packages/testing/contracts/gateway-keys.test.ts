@@ -6,6 +6,7 @@
 import assert from "node:assert/strict";
 import type { Duplex } from "node:stream";
 import { test } from "node:test";
+import type { ResolveAnswer } from "@space/model";
 import type { FakeOperation } from "../src/fake-worker-link.ts";
 import { GatewayRig } from "../src/gateway-rig.ts";
 import { settle } from "../src/virtual-clock.ts";
@@ -96,6 +97,34 @@ test("R-10: a request that waited for a connection while its key was revoked is 
   resolve();
   assert.deepEqual([(await fetched).body, rig.routes.requests.length], ["b", 2]);
 });
+
+test("R-10: a caller who is denied for a key that ended unheard by his gateway may try again, and is served", async () => {
+  await using rig = await GatewayRig.start();
+  const plane = serve(rig);
+  await rig.gateway.replaceKeys(`1: ${kidOf("a")} ${kidOf("b")}`);
+  assert.equal((await rig.fetch("/files?path=x")).body, "a");
+  plane.letter = "b";
+  plane.trusted = "b"; // the gateway was away when this was told
+  const denied = await rig.fetch("/files?path=x");
+  assert.deepEqual([denied.status, denied.headers["retry-after"]], [503, "1"]);
+  assert.equal(rig.worker.operations.length, 2, "what was denied is not presented again");
+  assert.equal((await rig.fetch("/files?path=x")).body, "b");
+});
+
+for (const [what, answer, status] of [
+  ["cannot be checked", (): Promise<ResolveAnswer> => Promise.reject(new Error("down")), 503],
+  ["is refused", (): ResolveAnswer => ({ kind: "unauthenticated", problem: "wrong" }), 401],
+  ["has nothing there that runs", (): ResolveAnswer => ({ kind: "not-found" }), 502],
+] as const)
+  test(`R-14: a denied caller who ${what} now hears that`, async () => {
+    await using rig = await GatewayRig.start();
+    const plane = serve(rig);
+    await rig.fetch("/files?path=x");
+    plane.trusted = "";
+    rig.routes.answer = answer;
+    assert.equal((await rig.fetch("/files?path=x")).status, status);
+    assert.equal(rig.worker.operations.length, 2);
+  });
 
 test("R-10: a control plane that still signs with a revoked key costs a retryable refusal, not a loop", async () => {
   await using rig = await GatewayRig.start();
