@@ -3,7 +3,7 @@
 
 import { randomUUID } from "node:crypto";
 import type { Dirent, Stats } from "node:fs";
-import { mkdir, open, readdir, rename, rm, rmdir, stat, utimes } from "node:fs/promises";
+import { mkdir, open, readdir, rename, rm, rmdir, stat, statfs, utimes } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import {
   type ByteStore,
@@ -14,31 +14,48 @@ import {
   type StoredBytes,
 } from "@space/model";
 import { syncFolder } from "@space/platform-linux/durable-file";
-import { attempt } from "./attempt.ts";
+import { attempt as attemptStep } from "./attempt.ts";
 
 /** A temporary file that is older belongs to a process that is gone. */
 const abandonedAfterMs = 60 * 60 * 1000;
 const incomingFolder = "incoming";
 /** How often a folder may be removed, as empty, between its making and its first use. */
 const folderTries = 5;
+/** Left on the disk by default, so that a snapshot that finds no room can still be called off: that is written, too. */
+const defaultKeptFreeBytes = 64 * 1024 * 1024;
+
+export interface DirectoryByteStoreOptions {
+  /** Nothing is written that would leave less of the disk. Default 64 MiB. */
+  readonly keptFreeBytes?: number;
+}
 
 /**
  * Objects as files in a directory. Several processes may share one. A file appears under its key only when it is whole
- * and synced, so a crash leaves at most a temporary file.
+ * and synced, so a crash leaves at most a temporary file. A full disk is `store/full`.
  */
 export class DirectoryByteStore implements ByteStore {
   readonly #root: string;
+  readonly #keptFreeBytes: number;
 
-  private constructor(root: string) {
+  private constructor(root: string, keptFreeBytes: number) {
     this.#root = root;
+    this.#keptFreeBytes = keptFreeBytes;
   }
 
   /** Makes the directory where it is missing (readable by its owner alone) and removes what crashes left. Throws `store/failed`. */
-  static async open(root: string): Promise<DirectoryByteStore> {
+  static async open(root: string, options: DirectoryByteStoreOptions = {}): Promise<DirectoryByteStore> {
     return attempt("open", async () => {
       await mkdir(join(root, incomingFolder), { recursive: true, mode: 0o700 });
       await removeAbandoned(join(root, incomingFolder), Date.now() - abandonedAfterMs);
-      return new DirectoryByteStore(root);
+      return new DirectoryByteStore(root, options.keptFreeBytes ?? defaultKeptFreeBytes);
+    });
+  }
+
+  /** One that is there already, which nothing is written to by this. Throws `store/failed`. */
+  static async existing(root: string): Promise<DirectoryByteStore> {
+    return attempt("open", async () => {
+      await readdir(root);
+      return new DirectoryByteStore(root, defaultKeptFreeBytes);
     });
   }
 
@@ -46,6 +63,8 @@ export class DirectoryByteStore implements ByteStore {
     const path = this.#path(key);
     const incoming = join(this.#root, incomingFolder, randomUUID());
     await attempt("put", async () => {
+      const { bavail, bsize } = await statfs(this.#root);
+      if (bavail * bsize < this.#keptFreeBytes + bytes.length) throw full();
       try {
         await writeSynced(incoming, bytes);
         await this.#rename(incoming, path);
@@ -191,6 +210,19 @@ function isAbsence(error: unknown): boolean {
 
 function hasCode(error: unknown, code: string): boolean {
   return error instanceof Error && "code" in error && error.code === code;
+}
+
+/** As for every store; where there is no room for bytes, or for names, or this user has had his share, that is said. */
+function attempt<T>(step: string, action: () => Promise<T>): Promise<T> {
+  return attemptStep(step, () =>
+    action().catch((error: unknown) => {
+      throw hasCode(error, "ENOSPC") || hasCode(error, "EDQUOT") ? full(error) : error;
+    }),
+  );
+}
+
+function full(cause?: unknown): SpaceError<"store/full"> {
+  return new SpaceError("store/full", { what: "snapshots" }, { cause });
 }
 
 /** One that was removed since, as empty, has no name in it to be kept. */
