@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { it } from "node:test";
-import { type Digest, isSpaceError, parseDigest } from "@space/model";
+import { type Digest, isSpaceError, manifestVersion, parseDigest } from "@space/model";
 import { signCertificate } from "./certificate.ts";
 import { type ChainExport, chainExportToText, parseChainExport, verifyChainExport } from "./chain-export.ts";
 import { type ChainHead, signChainHead } from "./chain-head.ts";
@@ -18,6 +18,7 @@ import {
   otherSandboxId,
   sandboxId,
   signPayload,
+  tenantKeyId,
 } from "./signed.fixture.ts";
 
 const root = newSigningKey();
@@ -76,11 +77,12 @@ function snapshot(
   what: { of: ReturnType<typeof identity>; certificate: string; previous: Digest | null },
 ): { readonly token: string; readonly digest: Digest } {
   const signed = signManifest(execution, {
-    version: 2,
+    version: manifestVersion,
     identity: what.of,
     certificate: certificateDigest(what.certificate),
     previousManifest: what.previous,
     chain: parseDigest("c".repeat(64)),
+    keyId: tenantKeyId,
     substrate: "namespace",
     memory: "none",
     filesystem: [],

@@ -8,6 +8,7 @@ import {
   type ExecutionCertificate,
   type ExecutionIdentity,
   isSpaceError,
+  manifestVersion,
   parseDigest,
   type SnapshotManifest,
 } from "@space/model";
@@ -17,7 +18,7 @@ import { chainLinksLimit } from "./chain-links.ts";
 import { certificateDigest, manifestDigest } from "./digest.ts";
 import { newSigningKey, publicKeyText, type SigningKey } from "./keys.ts";
 import { countersignManifest, signManifest } from "./manifest.ts";
-import { certificate, identity, nowSeconds, otherSandboxId, ringOf } from "./signed.fixture.ts";
+import { certificate, identity, nowSeconds, otherSandboxId, ringOf, tenantKeyId } from "./signed.fixture.ts";
 
 const key = newSigningKey();
 const ring = ringOf(key);
@@ -54,11 +55,12 @@ class Chain {
     by = this.keys[0],
   ): Digest {
     const signed = signManifest(by ?? newSigningKey(), {
-      version: 2,
+      version: manifestVersion,
       identity: this.#identity,
       certificate: this.head,
       previousManifest,
       chain: parseDigest("c".repeat(64)),
+      keyId: tenantKeyId,
       substrate: "namespace",
       memory: "none",
       filesystem: [],
@@ -200,11 +202,12 @@ it("R-5: a manifest counts only when the control plane has countersigned it and 
 
 function manifestOf(chain: Chain): SnapshotManifest {
   return {
-    version: 2,
+    version: manifestVersion,
     identity: identity(5),
     certificate: chain.head,
     previousManifest: null,
     chain: parseDigest("c".repeat(64)),
+    keyId: tenantKeyId,
     substrate: "namespace",
     memory: "none",
     filesystem: [],

@@ -42,6 +42,7 @@ export { signLease, verifyLease } from "./lease.ts";
 export {
   countersignManifest,
   manifestLimitBytes,
+  readStoredManifest,
   readVouchedManifest,
   signManifest,
   verifyCountersigned,

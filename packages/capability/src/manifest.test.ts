@@ -4,20 +4,28 @@
 import assert from "node:assert/strict";
 import { it } from "node:test";
 import { isSpaceError, parseDigest, type SnapshotManifest, snapshotChunkLimit } from "@space/model";
+import { manifestDigest } from "./digest.ts";
 import { newSigningKey } from "./keys.ts";
-import { countersignManifest, signManifest, verifyCountersigned, verifyManifest } from "./manifest.ts";
-import { identity, identityToJson, nowSeconds, ringOf, signPayload } from "./signed.fixture.ts";
+import {
+  countersignManifest,
+  readStoredManifest,
+  signManifest,
+  verifyCountersigned,
+  verifyManifest,
+} from "./manifest.ts";
+import { identity, identityToJson, nowSeconds, ringOf, signPayload, tenantKeyId } from "./signed.fixture.ts";
 
 const key = newSigningKey();
 const ring = ringOf(key);
 const execution = newSigningKey();
 const digest = parseDigest("a".repeat(64));
 const manifest: SnapshotManifest = {
-  version: 2,
+  version: 3,
   identity: identity(),
   certificate: digest,
   previousManifest: null,
   chain: digest,
+  keyId: tenantKeyId,
   substrate: "namespace",
   memory: "none",
   filesystem: [{ digest, sizeBytes: 4 }],
@@ -69,19 +77,21 @@ it("has room for the largest snapshot, twice signed", () => {
 });
 
 const json = {
-  version: 2,
+  version: 3,
   sbx: identityToJson(manifest.identity),
   certificate: digest,
   previousManifest: null,
   chain: digest,
+  keyId: tenantKeyId,
   substrate: "namespace",
   memory: "none",
   filesystem: [],
   iat: nowSeconds,
 };
 for (const change of [
-  { version: 1 },
-  { version: 3 },
+  { version: "3" },
+  { version: 0 },
+  { keyId: "key" },
   { chain: null },
   { sbx: {} },
   { certificate: "x" },
@@ -106,4 +116,22 @@ it("R-6: refuses a countersignature around something else", () => {
     const token = signPayload(key, JSON.stringify(payload), "space-countersigned-manifest+jws");
     assert.throws(() => verifyCountersigned(token, ring), refused("form"));
   }
+});
+
+it("R-6: one of an earlier or a future version is refused as that, whatever else is in it, and only under the right key", () => {
+  for (const version of [1, 2, 4]) {
+    const token = signPayload(execution, JSON.stringify({ version, brand: "new" }), "space-manifest+jws");
+    const refusal = { code: "snapshot/version", details: { version } };
+    assert.throws(() => verifyManifest(token, execution.publicKey), refusal);
+    assert.throws(() => verifyManifest(token, newSigningKey().publicKey), refused("key"));
+    assert.throws(() => readStoredManifest(countersignManifest(key, token), manifestDigest(token)), refusal);
+  }
+});
+
+it("a stored manifest is read when it is the one that its digest names", () => {
+  const signed = signManifest(execution, manifest);
+  const stored = countersignManifest(key, signed);
+  assert.deepEqual(readStoredManifest(stored, manifestDigest(signed)), manifest);
+  assert.throws(() => readStoredManifest(stored, digest), refused("digest"));
+  assert.throws(() => readStoredManifest(signed, manifestDigest(signed)), refused("form"));
 });

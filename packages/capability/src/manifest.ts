@@ -10,6 +10,7 @@ import {
   members,
   parseDigest,
   parseIdentity,
+  parseTenantKeyId,
   type SnapshotManifest,
   SpaceError,
   snapshotChunkLimit,
@@ -29,13 +30,16 @@ const manifestKind: TokenKind<SnapshotManifest> = {
   read: readManifest,
 };
 
-/** Version 1, as far as it is read any more. */
-const chainlessKind: TokenKind<true> = {
+/** A manifest of any other version, as far as it can be read: which one it is. */
+const otherVersionKind: TokenKind<number> = {
   ...manifestKind,
   read: (payload) => {
-    const isFirst = typeof payload === "object" && payload !== null && "version" in payload;
-    if (!isFirst || payload.version !== 1) throw invalid("version", "is not known");
-    return true;
+    const version =
+      typeof payload === "object" && payload !== null && "version" in payload && payload.version;
+    const isOther =
+      typeof version === "number" && Number.isSafeInteger(version) && version !== manifestVersion;
+    if (!isOther || version < 1) throw invalid("version", "is none");
+    return version;
   },
 };
 
@@ -47,13 +51,14 @@ const countersignedKind: TokenKind<string> = {
 
 /** R-5: signs a snapshot's manifest with the execution's own key. Throws `input/invalid` or `input/too-large`. */
 export function signManifest(executionKey: SigningKey, manifest: SnapshotManifest): string {
-  const { version, identity, certificate, previousManifest, chain, substrate, memory } = manifest;
+  const { version, identity, certificate, previousManifest, chain, keyId, substrate, memory } = manifest;
   const payload = {
     version,
     sbx: identityToJson(identity),
     certificate,
     previousManifest,
     chain,
+    keyId,
     substrate,
     memory,
     filesystem: manifest.filesystem.map(({ digest, sizeBytes }) => ({ digest, sizeBytes })),
@@ -62,33 +67,43 @@ export function signManifest(executionKey: SigningKey, manifest: SnapshotManifes
   return sealToken(manifestKind, executionKey, payload).token;
 }
 
-/** Checks form, key and signature against the key that the execution's certificate names. Throws `snapshot/refused`. */
+/** Checks form, key and signature against the key that the execution's certificate names. Throws `snapshot/refused` or `snapshot/version`. */
 export function verifyManifest(signed: string, executionPublicKey: KeyObject): SnapshotManifest {
   const executionKid = keyId(executionPublicKey);
   const find: KeyFinder = (kid) => (kid === executionKid ? executionPublicKey : undefined);
   return openManifest(signed, find).manifest;
 }
 
-/** As {@link verifyManifest} with the keys of several executions; `kid` is the one that signed. Throws `snapshot/refused`. */
+/** As {@link verifyManifest} with the keys of several executions; `kid` is the one that signed. Throws `snapshot/refused` or `snapshot/version`. */
 export function openManifest(
   signed: string,
   find: KeyFinder,
 ): { readonly manifest: SnapshotManifest; readonly kid: string } {
-  const { value, kid } = openOrRefuse(manifestKind, signed, find);
-  return { manifest: value, kid };
+  const opened = openToken(manifestKind, signed, find);
+  if (opened.kind === "opened") return { manifest: opened.value, kid: opened.kid };
+  const other = openToken(otherVersionKind, signed, find);
+  if (other.kind === "opened") throw new SpaceError("snapshot/version", { version: other.value });
+  throw new SpaceError("snapshot/refused", { problem: opened.reason });
 }
 
 /**
  * Reads a manifest whose exact bytes are vouched for by a signed statement that names `digest`; who signed it is not
- * asked. Throws `snapshot/refused`, and `snapshot/chain-refused` for one of a version that named no chain.
+ * asked. Throws `snapshot/refused`, and `snapshot/version` for one of another version.
  */
 export function readVouchedManifest(signed: string, digest: Digest): SnapshotManifest {
   if (manifestDigest(signed) !== digest) throw new SpaceError("snapshot/refused", { problem: "digest" });
   const manifest = openVouched(manifestKind, signed);
   if (manifest !== undefined) return manifest;
-  if (openVouched(chainlessKind, signed) !== undefined)
-    throw new SpaceError("snapshot/chain-refused", { problem: "no chain", link: "manifest" });
+  const version = openVouched(otherVersionKind, signed);
+  if (version !== undefined) throw new SpaceError("snapshot/version", { version });
   throw new SpaceError("snapshot/refused", { problem: "form" });
+}
+
+/** Reads a manifest from the control plane's own store, which names its digest. Throws as {@link readVouchedManifest}. */
+export function readStoredManifest(countersigned: string, digest: Digest): SnapshotManifest {
+  const signed = openVouched(countersignedKind, countersigned);
+  if (signed === undefined) throw new SpaceError("snapshot/refused", { problem: "form" });
+  return readVouchedManifest(signed, digest);
 }
 
 /** The control plane's word that this manifest was committed. It has checked the inner signature before. */
@@ -117,6 +132,7 @@ const names = [
   "certificate",
   "previousManifest",
   "chain",
+  "keyId",
   "substrate",
   "memory",
   "filesystem",
@@ -137,6 +153,7 @@ function readManifest(payload: unknown): SnapshotManifest {
     certificate: parseDigest(manifest["certificate"]),
     previousManifest: readLink(previousManifest),
     chain: parseDigest(manifest["chain"]),
+    keyId: parseTenantKeyId(manifest["keyId"]),
     substrate: identity.placement.substrate,
     memory,
     filesystem: Object.freeze(

@@ -15,7 +15,7 @@ import {
   sealedObjectDigest,
 } from "./sealed-segment.ts";
 
-/** Where the objects are. Throws `snapshot/missing`, `snapshot/refused` or `store/failed`. */
+/** Where the objects are. Throws `snapshot/missing`, `snapshot/refused`, `chunk/…` or `store/failed`. */
 export type ReadObject = (digest: Digest) => Promise<Uint8Array>;
 
 const rememberedBundles = 64;
@@ -151,8 +151,16 @@ async function readObject(
   } catch (cause) {
     if (isSpaceError(cause, "snapshot/missing"))
       throw new SpaceError("snapshot/chain-refused", { problem: "missing", link }, { cause });
-    if (isSpaceError(cause, "snapshot/refused") || isSpaceError(cause, "input/invalid"))
+    if (isDamage(cause))
       throw new SpaceError("snapshot/chain-refused", { problem: "damaged", link }, { cause });
     throw cause;
   }
+}
+
+/** What is there is not the object, in whatever way. */
+function isDamage(error: unknown): boolean {
+  if (!isSpaceError(error)) return false;
+  return (
+    error.code === "snapshot/refused" || error.code === "input/invalid" || error.code.startsWith("chunk/")
+  );
 }

@@ -23,7 +23,7 @@ import {
   sealedObjectDigest,
   sealedObjectToBytes,
 } from "./sealed-segment.ts";
-import { bundle, certificate, identity, nowSeconds, sandboxId } from "./signed.fixture.ts";
+import { bundle, certificate, identity, nowSeconds, sandboxId, tenantKeyId } from "./signed.fixture.ts";
 
 export const root: SigningKey = newSigningKey();
 /** Signed the first links and is in the newest bundle no more; signs now. */
@@ -102,6 +102,7 @@ export class Sealing {
       certificate: certificateDigest(newest.certificate),
       previousManifest: this.#manifest,
       chain: this.end ?? absent,
+      keyId: tenantKeyId,
       substrate: "namespace",
       memory: "none",
       filesystem: [],

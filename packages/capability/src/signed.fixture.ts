@@ -17,6 +17,7 @@ import {
   parseGeneration,
   parseSandboxId,
   parseTenantId,
+  parseTenantKeyId,
   parseWorkerId,
   type Random,
   type RuntimeRecord,
@@ -51,6 +52,8 @@ export function ringOf(...keys: readonly SigningKey[]): KeyRing {
 
 export const sandboxId = parseSandboxId(`i${"s".repeat(20)}`);
 export const otherSandboxId = parseSandboxId(`i${"t".repeat(20)}`);
+/** The version of the tenant's key that manifests name. */
+export const tenantKeyId = parseTenantKeyId(`tky_${"k".repeat(26)}`);
 export const presenter: string = Buffer.alloc(32, 1).toString("base64url");
 
 const letters = "abcdefghijklmnopqrstuvwxyz";

@@ -11,6 +11,7 @@ import {
   type SandboxRecord,
   type SideEffect,
   SpaceError,
+  type TenantKey,
   unreachable,
   type WorkerHandle,
 } from "@space/model";
@@ -22,6 +23,8 @@ import { type SealPlan, storeSeal } from "./sealed-chain.ts";
 
 export interface RestoreFrom extends RestorePoint {
   readonly memory: MemoryKept;
+  /** That it is sealed with. */
+  readonly key: TenantKey;
   /** the chain up to now, of executions too that died without a snapshot. */
   readonly seal: SealPlan;
 }
@@ -100,12 +103,12 @@ async function start(parts: ControlParts, plan: BringUp): Promise<PublishedCerti
 async function sourceOf(
   parts: ControlParts,
   record: SandboxRecord,
-  { manifest, digest, memory, seal }: RestoreFrom,
+  { manifest, digest, memory, key, seal }: RestoreFrom,
 ): Promise<NonNullable<ActivateRequest["from"]>> {
-  await storeSeal(parts, seal);
+  await storeSeal(parts, seal, key);
   const { digest: newest } = seal.end;
   const head = parts.signer.chainHead(record, "resume");
-  return { manifest, digest, memory, head, since: newest === manifest.chain ? null : newest };
+  return { manifest, digest, memory, key, head, since: newest === manifest.chain ? null : newest };
 }
 
 function publish(

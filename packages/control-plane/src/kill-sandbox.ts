@@ -11,7 +11,6 @@ import type {
 } from "@space/model";
 import { type ControlParts, leave, newClaim } from "./parts.ts";
 import { retirementsOf } from "./retirements.ts";
-import { removeIdentityObjects } from "./sealed-chain.ts";
 import { type RunningTransition, within } from "./transitions.ts";
 import { awaitTurn, ownSandbox, startWaiting } from "./turns.ts";
 
@@ -75,18 +74,12 @@ async function finish(parts: ControlParts, { claimed, effects, before }: Killing
   await finishKill(parts, claimed, "done");
 }
 
-/** Deletes what proves its snapshots, too; where that cannot be done now, the recovery comes again. Throws `store/failed`. */
+/** Its snapshots are needed by nothing any more: the collector removes them. Throws `store/failed`. */
 export async function finishKill(
   parts: ControlParts,
   claimed: SandboxRecord,
   why: ChangeReason,
 ): Promise<void> {
-  try {
-    await removeIdentityObjects(parts, claimed.sandboxId);
-  } catch (error) {
-    leave(parts, claimed.sandboxId, "delete snapshots", error);
-    return;
-  }
   await parts.sandboxes.change({ on: claimed, change: { kind: "finish-kill" }, why });
 }
 

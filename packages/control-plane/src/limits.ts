@@ -35,6 +35,8 @@ export interface ControlLimits {
   readonly leaseTickMs: number;
   readonly recoveryTickMs: number;
   readonly purgeTickMs: number;
+  /** How often what no snapshot needs is looked for. It is gone after two or three times that, when the pauses of then are over. */
+  readonly collectTickMs: number;
   /** Sandboxes of one tick, of each kind of upkeep. */
   readonly batch: number;
   /** Reaped at once, and paused at once when the control plane stops. */
@@ -73,6 +75,7 @@ export const defaultControlLimits: ControlLimits = {
   leaseTickMs: 1000,
   recoveryTickMs: 2000,
   purgeTickMs: 60_000,
+  collectTickMs: 600_000,
   batch: 200,
   atOnce: 16,
   retryFirstMs: 1000,

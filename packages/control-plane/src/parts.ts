@@ -7,7 +7,6 @@ import type {
   Claim,
   EnrolmentStore,
   InstallationStore,
-  ObjectStore,
   PrivateKeyVault,
   Random,
   ReceiverStore,
@@ -15,6 +14,10 @@ import type {
   SandboxId,
   SandboxStore,
   SigningKeyStore,
+  SnapshotCollector,
+  SnapshotReferences,
+  SnapshotStore,
+  TenantKeyring,
 } from "@space/model";
 import type { AccessTokens } from "./access-tokens.ts";
 import type { AuditedSandboxes } from "./audited-sandboxes.ts";
@@ -30,13 +33,15 @@ import type { Signer } from "./signer.ts";
 import type { SigningKeys } from "./signing-keys.ts";
 import type { Transitions } from "./transitions.ts";
 
-/** where snapshots are, as far as the control plane writes them: their sealed chains. */
-export type IdentityObjects = Pick<ObjectStore, "put" | "has" | "remove">;
-
 /** What the control plane needs from outside. */
 export interface ControlPlanePorts {
   readonly sandboxes: SandboxStore;
-  readonly objects: IdentityObjects;
+  /** Where snapshots are; the control plane writes their sealed chains. */
+  readonly snapshots: SnapshotStore;
+  /** Nobody else holds these. */
+  readonly tenantKeys: TenantKeyring;
+  /** Asks these references, and removes from the store what they do not name. */
+  readonly collector: (references: SnapshotReferences) => SnapshotCollector;
   readonly installation: InstallationStore;
   readonly enrolments: EnrolmentStore;
   readonly signingKeys: SigningKeyStore;

@@ -4,7 +4,6 @@
 import {
   type ApiCaller,
   type ChangeReason,
-  type Digest,
   type SandboxId,
   type SandboxRecord,
   type SandboxView,
@@ -87,10 +86,12 @@ async function drive(parts: ControlParts, plan: PausePlan): Promise<SandboxRecor
   let countersigned: string;
   try {
     const { identity } = claimed.execution;
-    await storeSeal(parts, seal);
+    // Asked for when the claim is written: a collector that goes through this key sees the pause, or comes before it.
+    const key = await parts.tenantKeys.current(claimed.tenantId);
+    await storeSeal(parts, seal, key);
     const follows = { previousManifest: claimed.snapshot?.digest ?? null, chain: seal.end.digest };
-    const offered = await worker.control.snapshot(identity, follows);
-    point = verifyOffered(claimed, offered, follows);
+    const offered = await worker.control.snapshot(identity, follows, key);
+    point = verifyOffered(claimed, offered, { ...follows, keyId: key.keyId });
     countersigned = parts.signer.countersign(offered.signed, point);
   } catch (cause) {
     await abortPause(parts, claimed, `failed: ${codeOf(cause)}`);
@@ -104,19 +105,6 @@ async function whyNotCommitted(parts: ControlParts, { sandboxId }: SandboxRecord
   const latest = await parts.sandboxes.read(sandboxId);
   const isOver = latest === undefined || latest.state === "killing" || latest.state === "killed";
   return isOver ? notFound(sandboxId) : takenOver(parts.limits.claimMs);
-}
-
-/** Nothing will ever name it. Where it cannot be removed now, it stays, without a use. */
-async function removeUncommitted(
-  { objects, audit }: ControlParts,
-  sandboxId: SandboxId,
-  manifest: Digest,
-): Promise<void> {
-  try {
-    await objects.remove(manifest);
-  } catch (error) {
-    audit.record("upkeep/failed", { task: "remove a manifest", sandboxId, code: codeOf(error) });
-  }
 }
 
 /** The commit of the manifest and the abort of the pause are writes on one revision: exactly one wins. */
@@ -147,10 +135,7 @@ async function commit(
     await abortPause(parts, claimed, `failed: ${codeOf(error)}`); // changes nothing where the commit was written after all
     throw error;
   });
-  if (outcome.kind !== "won") {
-    await removeUncommitted(parts, claimed.sandboxId, digest);
-    throw await whyNotCommitted(parts, claimed);
-  }
+  if (outcome.kind !== "won") throw await whyNotCommitted(parts, claimed);
   // Whatever the worker answers, or not: this generation never runs again.
   await within(parts.clock, parts.limits.confirmMs, parts.feeds.deliver(outcome.effects));
   return outcome.record;

@@ -16,6 +16,7 @@ import {
   type SnapshotManifest,
   SpaceError,
   sameRoute,
+  type TenantKeyId,
 } from "@space/model";
 import type { ControlParts } from "./parts.ts";
 
@@ -28,7 +29,7 @@ export interface RestorePoint {
 /**
  * Reads the head that the sandbox's row names and verifies it: countersignature, digest, the execution's own signature.
  * An older or another manifest does not have the head's digest (incident 33). Throws `snapshot/refused`, and
- * `snapshot/chain-refused` for one that was made before chains were sealed.
+ * `snapshot/version` for one of another version.
  */
 export async function readRestorePoint(parts: ControlParts, record: SandboxRecord): Promise<RestorePoint> {
   const { snapshot, sandboxId } = record;
@@ -46,12 +47,12 @@ export async function readRestorePoint(parts: ControlParts, record: SandboxRecor
 
 /**
  * Verifies what a worker offers as the snapshot of this pausing execution: signed with the execution's key, of exactly
- * its identity and certificate, linked to the present head and its sealed chain. Throws `snapshot/refused`.
+ * its identity and certificate, linked to the present head and its sealed chain, sealed with this key. Throws `snapshot/refused`.
  */
 export function verifyOffered(
   { execution, certificateHead }: SandboxRecord,
   offered: SnapshotAnswer,
-  { previousManifest, chain }: SnapshotLinks,
+  { previousManifest, chain, keyId }: SnapshotLinks & { readonly keyId: TenantKeyId },
 ): RestorePoint {
   if (execution.publicKey === null) throw refused("no key");
   const manifest = verifyManifest(offered.signed, importPublicKey(execution.publicKey));
@@ -61,6 +62,7 @@ export function verifyOffered(
   if (manifest.certificate !== certificateHead) throw refused("other certificate");
   if (manifest.previousManifest !== previousManifest) throw refused("previous manifest");
   if (manifest.chain !== chain) throw refused("other chain");
+  if (manifest.keyId !== keyId) throw refused("other key");
   if (manifest.substrate !== identity.placement.substrate) throw refused("other substrate");
   return { manifest, digest: manifestDigest(offered.signed) };
 }

@@ -23,7 +23,7 @@ import { requireSeal } from "./sealed-chain.ts";
 
 /**
  * Resumes a paused or lost sandbox as its next generation (R-1), if it still is as the record says; undefined when it is
- * not. When it fails, the sandbox is what it was, and intact. Throws `worker/unfenced`, `snapshot/refused`, `limit/sandboxes`,
+ * not. When it fails, the sandbox is what it was, and intact. Throws `worker/unfenced`, `snapshot/refused`, `tenant-key/missing`, `limit/sandboxes`,
  * `worker/none-free` and the worker's failures.
  */
 export async function resumePaused(
@@ -33,6 +33,7 @@ export async function resumePaused(
   why: ChangeReason,
 ): Promise<SandboxRecord | undefined> {
   const point = await readRestorePoint(parts, record);
+  const key = await parts.tenantKeys.find(record.tenantId, point.manifest.keyId);
   const seal = await requireSeal(parts, record.sandboxId);
   const placement = await choose(parts, record, request);
   const { worker } = placement;
@@ -54,7 +55,7 @@ export async function resumePaused(
       throw new SpaceError("limit/sandboxes", { limit: outcome.limit });
     case "won": {
       const memory = request.memory ? memoryAt(record, worker.workerId) : "none";
-      const from = { ...point, memory, seal };
+      const from = { ...point, memory, key, seal };
       const plan = { record: outcome.record, worker, from, timeoutMs: request.timeoutMs };
       return parts.transitions.run(record.sandboxId, "resume", () => {
         return bringUp(parts, plan);

@@ -9,6 +9,7 @@ import {
   type SandboxId,
   type SealedSegment,
   SpaceError,
+  type TenantKey,
 } from "@space/model";
 import type { ControlParts } from "./parts.ts";
 
@@ -17,8 +18,10 @@ export const foldEvery = 32;
 /** Objects above this are begun anew, and chains above it are not folded. */
 const objectGoalBytes = 1024 * 1024;
 const noEnd = 2n ** 63n - 1n;
+/** The objects of one sandbox's chain, those included whose place others have taken: one for each pause, at most. */
+const segmentsLimit = 1_000_000;
 
-type SealParts = Pick<ControlParts, "sandboxes" | "objects" | "keys">;
+type SealParts = Pick<ControlParts, "sandboxes" | "snapshots" | "keys">;
 
 /** The chain of a sandbox as it is to be sealed now. */
 export interface SealPlan {
@@ -156,21 +159,73 @@ function objectOf(
 }
 
 /**
- * Makes the plan's objects durable in the object store; and those before them, should they not be there (their pause may
- * have been given up before they were written): they are the same again, made of the same links. Throws `store/failed`.
+ * Makes the plan's objects durable, sealed with this key; and those before them that are not there: their pause may have been
+ * given up before they were written, or the tenant's key is another now, and then that is the whole chain. They are the
+ * same again, made of the same links. Throws `store/failed` or `store/full`.
  */
 export async function storeSeal(
   parts: SealParts,
   { sandboxId, bytes, before }: Pick<SealPlan, "sandboxId" | "bytes" | "before">,
+  key: TenantKey,
 ): Promise<void> {
-  const { objects } = parts;
+  const { objects } = parts.snapshots.open(key);
   const absent: SealedSegment[] = [];
-  for (const segment of before) {
-    if (await objects.has(segment.digest)) break; // so those before it are there too: the oldest is written first
+  for await (const segment of backwards(parts, sandboxId, before)) {
+    if (await objects.keeps(segment.digest)) break; // so those before it are there too: the oldest is written first
     absent.unshift(segment);
   }
   for (const segment of absent) await objects.put(segment.digest, await rebuild(parts, sandboxId, segment));
   for (const [digest, object] of bytes) await objects.put(digest, object);
+}
+
+/** The chain from the first of these on, the newest first. Those that are not among them are asked for only when they are come to. */
+async function* backwards(
+  { sandboxes }: SealParts,
+  sandboxId: SandboxId,
+  newest: readonly SealedSegment[],
+): AsyncIterable<SealedSegment> {
+  const [first] = newest;
+  if (first === undefined) return;
+  const near = byDigest(newest);
+  let last = first.digest;
+  for (const segment of chainFrom(near, first.digest)) {
+    last = segment.digest;
+    yield segment;
+  }
+  if (near.get(last)?.previous == null) return;
+  const all = await sandboxes.segments(sandboxId, segmentsLimit);
+  yield* chainFrom(byDigest(all), near.get(last)?.previous ?? null);
+}
+
+function byDigest(segments: readonly SealedSegment[]): ReadonlyMap<Digest, SealedSegment> {
+  return new Map(segments.map((segment) => [segment.digest, segment]));
+}
+
+/** As far as they are known. */
+function* chainFrom(
+  segments: ReadonlyMap<Digest, SealedSegment>,
+  from: Digest | null,
+): Iterable<SealedSegment> {
+  for (let next = from; next !== null; ) {
+    const segment = segments.get(next);
+    if (segment === undefined) return;
+    yield segment;
+    next = segment.previous;
+  }
+}
+
+/** R-5: what a restore reads of the chain: from its newest object on, and from the one that the snapshot's manifest names. */
+export async function objectsOfChain(
+  { sandboxes }: Pick<SealParts, "sandboxes">,
+  sandboxId: SandboxId,
+  named: Digest,
+): Promise<ReadonlySet<Digest>> {
+  const all = await sandboxes.segments(sandboxId, segmentsLimit);
+  const segments = byDigest(all);
+  const needed = new Set([named]);
+  for (const from of [named, all[0]?.digest ?? null])
+    for (const { digest } of chainFrom(segments, from)) needed.add(digest);
+  return needed;
 }
 
 async function rebuild(parts: SealParts, sandboxId: SandboxId, segment: SealedSegment): Promise<Buffer> {
@@ -184,12 +239,4 @@ async function rebuild(parts: SealParts, sandboxId: SandboxId, segment: SealedSe
     problem: "damaged",
     link: `object ${digest.slice(0, 12)}`,
   });
-}
-
-/** Nothing of the sandbox's identity is left in the object store. Safe to repeat. Throws `store/failed`. */
-export async function removeIdentityObjects(
-  { sandboxes, objects }: SealParts,
-  sandboxId: SandboxId,
-): Promise<void> {
-  for (const digest of await sandboxes.identityObjects(sandboxId)) await objects.remove(digest);
 }

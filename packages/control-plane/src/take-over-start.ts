@@ -48,8 +48,9 @@ async function driveOn(parts: ControlParts, record: SandboxRecord, worker: Worke
 async function sourceOf(parts: ControlParts, claimed: SandboxRecord): Promise<RestoreFrom | undefined> {
   if (claimed.snapshot === null) return undefined;
   const point = await readRestorePoint(parts, claimed);
+  const key = await parts.tenantKeys.find(claimed.tenantId, point.manifest.keyId);
   const seal = await planSeal(parts, claimed.sandboxId);
-  return seal && { ...point, seal, memory: "none" };
+  return seal && { ...point, key, seal, memory: "none" };
 }
 
 /** Whoever asked for it is not known here: it lives as long as when it was created, or for the rest of its time. */

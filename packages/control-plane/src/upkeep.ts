@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
+import { SnapshotCollection } from "./collect-snapshots.ts";
 import { codeOf } from "./failures.ts";
 import { loseUnleased } from "./lose-unleased.ts";
 import type { ControlParts } from "./parts.ts";
@@ -8,16 +9,18 @@ import { recoverLost } from "./recover-lost.ts";
 import { recoverAbandoned } from "./recovery.ts";
 import { TtlReaper } from "./ttl-reaper.ts";
 
-/** What nobody asks for: ends of life, orders that did not arrive, claims that ran out, old tombstones. */
+/** What nobody asks for: ends of life, orders that did not arrive, claims that ran out, old tombstones, what is left of snapshots. */
 export class Upkeep {
   readonly #parts: ControlParts;
   readonly #reaper: TtlReaper;
+  readonly #collection: SnapshotCollection;
   readonly #rounds = new Map<string, { cancel: () => void; running: Promise<void> }>();
   #stopped = false;
 
   constructor(parts: ControlParts) {
     this.#parts = parts;
     this.#reaper = new TtlReaper(parts);
+    this.#collection = new SnapshotCollection(parts);
   }
 
   start(): void {
@@ -30,6 +33,7 @@ export class Upkeep {
     this.#every("recover lost", limits.leaseTickMs, () => recoverLost(this.#parts));
     this.#every("recovery", limits.recoveryTickMs, () => recoverAbandoned(this.#parts));
     this.#every("signing keys", limits.keyTickMs, () => rotation.step());
+    this.#every("snapshots", limits.collectTickMs, () => this.#collection.pass(() => this.#stopped));
     this.#every("purge", limits.purgeTickMs, async () => {
       await sandboxes.purge(clock.wallMs() - limits.tombstoneMs, limits.batch);
     });

@@ -84,6 +84,8 @@ export interface ErrorDetails {
   /** The attempt to save it has ended what was to be saved. */
   "snapshot/fatal": { readonly problem: string };
   "snapshot/missing": { readonly digest: string };
+  /** Made by a version of SPACE that wrote manifests in another form: only that version can resume it. */
+  "snapshot/version": { readonly version: number };
   /** R-5: `link` says which statement of the chain that is sealed in the snapshot, or which of its objects. */
   "snapshot/chain-refused": { readonly problem: SealedChainProblem; readonly link: string };
   /** What the store holds under a chunk's name is not what was sealed there. `name` is the name in the store, which tells nothing of the content. */
@@ -161,6 +163,7 @@ const kinds = {
   "snapshot/refused": "unavailable",
   "snapshot/fatal": "gone",
   "snapshot/missing": "unavailable",
+  "snapshot/version": "unavailable",
   "snapshot/chain-refused": "unavailable",
   "chunk/damaged": "unavailable",
   "chunk/truncated": "unavailable",

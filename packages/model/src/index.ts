@@ -125,7 +125,6 @@ export type {
 } from "./ports/installation-store.ts";
 export type { KeyBundleStore } from "./ports/key-bundle-store.ts";
 export type { KeyWrapping } from "./ports/key-wrapping.ts";
-export type { ArchiveStore, ObjectStore } from "./ports/object-store.ts";
 export type { Random } from "./ports/random.ts";
 export type {
   FeedEntry,
@@ -171,6 +170,7 @@ export type {
   SnapshotHead,
   StoredChain,
   StoredManifest,
+  StoredSnapshot,
 } from "./ports/sandbox-store.ts";
 export type {
   PrivateKeyVault,
@@ -181,6 +181,16 @@ export type {
   StoredKeyBundle,
 } from "./ports/signing-key-store.ts";
 export type {
+  ArchiveStore,
+  Collected,
+  KeyScope,
+  ObjectStore,
+  SnapshotCollector,
+  SnapshotReferences,
+  SnapshotStore,
+  TenantSnapshots,
+} from "./ports/snapshot-store.ts";
+export type {
   EndpointEvidence,
   ExecutionExit,
   ExecutionLimits,
@@ -190,6 +200,7 @@ export type {
   Substrate,
   SubstrateAbilities,
 } from "./ports/substrate.ts";
+export type { Rewrapped, TenantKeyring } from "./ports/tenant-keyring.ts";
 export type {
   ActivateAnswer,
   ActivateRequest,
@@ -214,7 +225,6 @@ export { Secret } from "./secret.ts";
 export type { SigningKeyRecord, SigningKeyState } from "./signing-key.ts";
 export {
   type Chunk,
-  chunkSizeBytes,
   type MemoryKept,
   manifestVersion,
   type SnapshotManifest,

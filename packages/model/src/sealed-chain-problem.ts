@@ -3,8 +3,6 @@
 
 /** Why a snapshot's sealed chain is refused. */
 export type SealedChainProblem =
-  /** The manifest names none: it was made before chains were sealed. */
-  | "no chain"
   /** One of its objects is not there. */
   | "missing"
   /** One of its objects is not the bytes of its name, or not of the form. */

@@ -2,7 +2,7 @@
 // Copyright 2026 The SPACE authors
 
 import type { ExecutionIdentity, SubstrateName } from "./identity.ts";
-import type { Digest } from "./ids.ts";
+import type { Digest, TenantKeyId } from "./ids.ts";
 
 /** One piece of a snapshot, in order. `digest` is of the plain bytes. */
 export interface Chunk {
@@ -10,9 +10,7 @@ export interface Chunk {
   readonly sizeBytes: number;
 }
 
-/** Length of every chunk but an archive's last. */
-export const chunkSizeBytes: number = 4 * 1024 * 1024;
-/** Most chunks of one snapshot: 10.9 GiB. Its signed manifest and its plain form then fit one command. */
+/** Most chunks of one snapshot: some 11 GiB. Its signed manifest and its plain form then fit one command. */
 export const snapshotChunkLimit = 2800;
 
 /**
@@ -21,8 +19,8 @@ export const snapshotChunkLimit = 2800;
  */
 export type MemoryKept = "none" | "frozen-on-worker" | "in-snapshot";
 
-/** Format of a {@link SnapshotManifest}. Version 1 named no chain, and is refused. */
-export const manifestVersion = 2;
+/** Format of a {@link SnapshotManifest}. Version 1 named no chain, and 2 no key; every other than this one is refused. */
+export const manifestVersion = 3;
 
 /** What a snapshot holds. Signed by the execution's own key, countersigned by the control plane. */
 export interface SnapshotManifest {
@@ -32,6 +30,8 @@ export interface SnapshotManifest {
   readonly previousManifest: Digest | null;
   /** R-5: the object that the snapshot's sealed chain ends with: everything before this manifest, down to generation 1. */
   readonly chain: Digest;
+  /** The version of the tenant's key that the snapshot is sealed with: its chunks, its chain, and this manifest. */
+  readonly keyId: TenantKeyId;
   readonly substrate: SubstrateName;
   readonly memory: MemoryKept;
   /** The filesystem layer, with memory where it is "in-snapshot": an archive cut into chunks. */

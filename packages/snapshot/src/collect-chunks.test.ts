@@ -3,11 +3,11 @@
 
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
-import type { Digest } from "@space/model";
-import { ChunkCollector, type CollectorOptions, type SnapshotReferences } from "./collect-chunks.ts";
+import type { Digest, SnapshotReferences, TenantSnapshots } from "@space/model";
+import { ChunkCollector, type CollectorOptions } from "./collect-chunks.ts";
 import { MemoryByteStore } from "./memory-byte-store.ts";
 import { condemnedPlace, livePlace } from "./places.ts";
-import { snapshotStore, type TenantSnapshots } from "./snapshot-store.ts";
+import { snapshotStore } from "./snapshot-store.ts";
 import { code, seeded, sha256, tenantKey } from "./tenant.fixture.ts";
 import { TenantSecrets } from "./tenant-secrets.ts";
 
@@ -89,7 +89,7 @@ test("a pause that found a chunk before it was put aside gets it back, committed
   const digest = await put("found by a pause");
   nowMs = 2 * hourMs;
   pauses.add("sandbox 1");
-  assert.equal(await open().objects.has(digest), true); // so the pause does not store it
+  assert.equal(await open().objects.keeps(digest), true); // so the pause does not store it
   const collecting = collector();
   await collecting.collect(key);
   assert.equal((await collecting.collect(key)).waiting, 1);

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-import type { ByteStore, Clock, Digest, Random, TenantKey } from "@space/model";
-import {
-  batchIn,
-  condemnedPlace,
-  condemnedPrefix,
-  type KeyScope,
-  livePlace,
-  livePrefix,
-  nameIn,
-} from "./places.ts";
+import type {
+  ByteStore,
+  Clock,
+  Collected,
+  KeyScope,
+  Random,
+  SnapshotCollector,
+  SnapshotReferences,
+  TenantKey,
+} from "@space/model";
+import { batchIn, condemnedPlace, condemnedPrefix, livePlace, livePrefix, nameIn } from "./places.ts";
 import { TenantSecrets } from "./tenant-secrets.ts";
 
 /** A chunk that is younger may belong to a pause that is not committed yet. Only spares work: the batches keep it safe. */
@@ -18,17 +19,6 @@ const defaultGraceMs = 60 * 60 * 1000;
 /** Names held at once, of each kind: 100 to 200 bytes each. What is more is gone through in parts, by how the names begin. */
 const defaultNamesAtOnce = 200_000;
 const hexadecimal = "0123456789abcdef";
-
-/** What is known of a tenant's snapshots, by whoever commits them. Each answer is of the moment of the question, or later. */
-export interface SnapshotReferences {
-  /** The digest of everything that a snapshot needs which can still be resumed. Fails where it cannot be complete. */
-  needed(scope: KeyScope): AsyncIterable<Digest>;
-  /**
-   * The pauses of this tenant that are under way: from before a chunk is looked for until the manifest is committed or
-   * can never be. A text that names this pause and no other.
-   */
-  underWay(scope: KeyScope): Promise<ReadonlySet<string>>;
-}
 
 export interface CollectorPorts {
   readonly store: ByteStore;
@@ -40,18 +30,6 @@ export interface CollectorPorts {
 export interface CollectorOptions {
   readonly graceMs?: number;
   readonly namesAtOnce?: number;
-}
-
-/** What one pass did, in chunks. */
-export interface Collected {
-  /** Put aside, because nothing needed them. */
-  readonly condemned: number;
-  /** Put back, because a pause that was under way came to need them. */
-  readonly restored: number;
-  readonly removed: number;
-  readonly removedBytes: number;
-  /** Batches that a pause still holds up. */
-  readonly waiting: number;
 }
 
 interface Pass {
@@ -78,7 +56,7 @@ interface NeededNames {
  * it is put back. So no order of steps, and no crash between two of them, loses a chunk that a committed manifest names.
  * Several collectors may run at once.
  */
-export class ChunkCollector {
+export class ChunkCollector implements SnapshotCollector {
   readonly #ports: CollectorPorts;
   readonly #graceMs: number;
   readonly #namesAtOnce: number;

@@ -5,11 +5,18 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Chunk, type Digest, isSpaceError, type StoredBytes } from "@space/model";
-import { ChunkCollector, type SnapshotReferences } from "./collect-chunks.ts";
+import {
+  type Chunk,
+  type Digest,
+  isSpaceError,
+  type SnapshotReferences,
+  type StoredBytes,
+  type TenantSnapshots,
+} from "@space/model";
+import { ChunkCollector } from "./collect-chunks.ts";
 import type { CutClass } from "./cut-archive.ts";
 import { MemoryByteStore } from "./memory-byte-store.ts";
-import { snapshotStore, type TenantSnapshots } from "./snapshot-store.ts";
+import { snapshotStore } from "./snapshot-store.ts";
 import { seeded, tenantKey } from "./tenant.fixture.ts";
 
 const key = tenantKey("a");

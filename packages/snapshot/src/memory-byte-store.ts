@@ -61,7 +61,9 @@ export class MemoryByteStore implements ByteStore {
 
   async *list(prefix: string): AsyncIterable<StoredBytes> {
     requireKeyPrefix(prefix);
-    for (const [key, { bytes, modifiedMs }] of [...this.held])
-      if (key.startsWith(prefix)) yield { key, sizeBytes: bytes.length, modifiedMs };
+    const found: StoredBytes[] = [];
+    for (const [key, { bytes, modifiedMs }] of this.held)
+      if (key.startsWith(prefix)) found.push({ key, sizeBytes: bytes.length, modifiedMs });
+    yield* found;
   }
 }

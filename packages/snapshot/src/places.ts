@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-import type { TenantId, TenantKeyId } from "@space/model";
-
-/** One version of one tenant's key: what equal content is compared within. */
-export interface KeyScope {
-  readonly tenantId: TenantId;
-  readonly keyId: TenantKeyId;
-}
+import type { KeyScope } from "@space/model";
 
 /** Where the living chunks of a scope are. */
 export function livePrefix({ tenantId, keyId }: KeyScope): string {

@@ -3,10 +3,10 @@
 
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
-import { type Chunk, type Digest, SpaceError } from "@space/model";
+import { type Chunk, type Digest, SpaceError, type TenantSnapshots } from "@space/model";
 import type { CutClass } from "./cut-archive.ts";
 import { MemoryByteStore } from "./memory-byte-store.ts";
-import { snapshotStore, type TenantSnapshots } from "./snapshot-store.ts";
+import { snapshotStore } from "./snapshot-store.ts";
 import { code, seeded, sha256, tenantKey } from "./tenant.fixture.ts";
 import { TenantSecrets } from "./tenant-secrets.ts";
 
@@ -242,6 +242,20 @@ test("statements are sealed likewise, and never put under a digest that is not t
   await snapshots.objects.put(digest, statement);
   assert.deepEqual(Buffer.from(await snapshots.objects.get(digest)), statement);
   await assert.rejects(snapshots.objects.put(digest, Buffer.from("others")), code("snapshot/refused"));
-  await snapshots.objects.remove(digest);
-  assert.equal(await snapshots.objects.has(digest), false);
+});
+
+test("only a statement that is there, whole, and not put aside is kept for a snapshot that begins", async () => {
+  const statement = Buffer.from("signed words");
+  const digest: Digest = sha256(statement);
+  const { objects } = snapshots;
+  assert.equal(await objects.keeps(digest), false);
+  await objects.put(digest, statement);
+  assert.equal(await opened("a").objects.keeps(digest), true);
+  const [[place, held] = assert.fail("it is there")] = store.held;
+  store.held.set(place, { ...held, bytes: held.bytes.slice(0, -1) });
+  assert.equal(await opened("a").objects.keeps(digest), false, "damaged");
+  store.held.delete(place);
+  store.held.set(place.replace(/^chunks(.*)\/..\/(.*)$/, "condemned$1/batch/$2"), held);
+  assert.equal(await opened("a").objects.keeps(digest), false, "put aside");
+  assert.deepEqual(Buffer.from(await opened("a").objects.get(digest)), statement);
 });

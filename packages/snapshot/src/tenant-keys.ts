@@ -3,16 +3,19 @@
 
 import {
   type ByteStore,
+  isSpaceError,
   type KeyWrapping,
   newTenantKeyId,
   parseTenantId,
   parseTenantKeyId,
   type Random,
+  type Rewrapped,
   Secret,
   SpaceError,
   type TenantId,
   type TenantKey,
   type TenantKeyId,
+  type TenantKeyring,
 } from "@space/model";
 
 const keyBytes = 32;
@@ -20,18 +23,12 @@ const keyBytes = 32;
 const wrappedLimitBytes = 16 * 1024;
 const rootPrefix = "keys/";
 const firstNumber = 1;
+const wrapTries = 5;
 
 export interface TenantKeyPorts {
   readonly store: ByteStore;
   readonly wrapping: KeyWrapping;
   readonly random: Random;
-}
-
-/** What wrapping everything anew did. */
-export interface Rewrapped {
-  readonly rewrapped: number;
-  /** Under the newest key already. */
-  readonly kept: number;
 }
 
 /** One wrapped key as it lies in the store. */
@@ -47,7 +44,7 @@ interface WrappedKey {
  * The keys of tenants, each wrapped, beside what they seal: whoever has the store and the key-encryption keys can restore
  * everything, and whoever has the store alone nothing. Kept by the control plane; workers get a key for what they do.
  */
-export class TenantKeys {
+export class TenantKeys implements TenantKeyring {
   readonly #ports: TenantKeyPorts;
   /** The first use of a tenant's key: once at a time, so that one process makes one. */
   readonly #making = new Map<TenantId, Promise<TenantKey>>();
@@ -74,6 +71,15 @@ export class TenantKeys {
     return this.#open(found);
   }
 
+  async tenants(): Promise<readonly TenantId[]> {
+    const tenants = new Set<TenantId>();
+    for await (const { key } of this.#ports.store.list(rootPrefix)) {
+      const version = readPlace(key);
+      if (version !== undefined) tenants.add(version.tenantId);
+    }
+    return [...tenants];
+  }
+
   /** Every version that is left, the newest first: what a collector goes through. */
   async versions(tenantId: TenantId): Promise<readonly TenantKeyId[]> {
     return (await this.#versions(tenantId)).map(({ keyId }) => keyId);
@@ -87,7 +93,7 @@ export class TenantKeys {
     const place = `${rootPrefix}${tenantId}/${String(number).padStart(6, "0")}-${keyId}`;
     const secret = new Secret(this.#ports.random.bytes(keyBytes));
     const key = { tenantId, keyId, secret };
-    await this.#ports.store.put(place, await this.#ports.wrapping.wrap(secret, contextOf(key)));
+    await this.#write({ ...key, place });
     return key;
   }
 
@@ -107,7 +113,7 @@ export class TenantKeys {
         continue;
       }
       const secret = await wrapping.unwrap(wrapped, contextOf(version));
-      await store.put(place, await wrapping.wrap(secret, contextOf(version)));
+      await this.#write({ ...version, secret });
       rewrapped += 1;
     }
     return { rewrapped, kept };
@@ -116,6 +122,20 @@ export class TenantKeys {
   /** Nothing of this tenant's snapshots can be read ever again, wherever copies of the chunks are. Not while a `rewrap` runs. */
   async destroy(tenantId: TenantId): Promise<void> {
     for (const { place } of await this.#versions(tenantId)) await this.#ports.store.remove(place);
+  }
+
+  /**
+   * Wrapped under a key that was still the newest when it was in the store: whoever has made a newer one since then finds it
+   * when he wraps all anew, and may forget this one after that.
+   */
+  async #write(key: TenantKey & { readonly place: string }): Promise<void> {
+    const { store, wrapping } = this.#ports;
+    for (let tries = 1; tries <= wrapTries; tries += 1) {
+      const wrapped = await wrapping.wrap(key.secret, contextOf(key));
+      await store.put(key.place, wrapped);
+      if (await wrapping.isNewest(wrapped).catch(unknownAsFalse)) return;
+    }
+    throw new SpaceError("key-wrapping/failed", { step: "the key-encryption key is replaced all the time" });
   }
 
   async #versions(tenantId: TenantId): Promise<readonly WrappedKey[]> {
@@ -141,6 +161,11 @@ export class TenantKeys {
 /** A wrapped key opens only as the version of the tenant that it was wrapped for. */
 function contextOf({ tenantId, keyId }: Pick<TenantKey, "tenantId" | "keyId">): string {
   return `space tenant key ${tenantId} ${keyId}`;
+}
+
+function unknownAsFalse(error: unknown): false {
+  if (!isSpaceError(error, "key-wrapping/unknown")) throw error;
+  return false;
 }
 
 const placeForm = /^keys\/([^/]+)\/(\d{6})-([^/]+)$/;

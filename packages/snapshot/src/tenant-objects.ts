@@ -5,6 +5,7 @@ import {
   type ByteStore,
   type Digest,
   isSpaceError,
+  type KeyScope,
   type ObjectStore,
   type Random,
   SpaceError,
@@ -12,7 +13,7 @@ import {
 } from "@space/model";
 import { digestOf } from "./byte-work.ts";
 import type { KnownNames } from "./known-names.ts";
-import { condemnedPrefix, type KeyScope, livePlace, nameIn } from "./places.ts";
+import { condemnedPrefix, livePlace, nameIn } from "./places.ts";
 import { openChunk, sealChunk, sealedLimitBytes } from "./sealed-chunk.ts";
 import { TenantSecrets } from "./tenant-secrets.ts";
 
@@ -62,14 +63,15 @@ export class TenantObjects implements ObjectStore {
     return openChunk(stored, { digest, name }, this.secrets);
   }
 
+  /** By its name alone, also where it is condemned. */
   async has(digest: Digest): Promise<boolean> {
     const name = this.secrets.name(digest);
     return (await this.#find(name, (place) => this.#has(place))) === true;
   }
 
-  async remove(digest: Digest): Promise<void> {
+  async keeps(digest: Digest): Promise<boolean> {
     const name = this.secrets.name(digest);
-    await this.#ports.store.remove(livePlace(this.#scope, name));
+    return this.#isIntact({ digest, name }, livePlace(this.#scope, name));
   }
 
   /** Only a living chunk counts: one that is condemned may be gone by the time that the manifest is committed. */

@@ -3,6 +3,7 @@
 
 import { createHmac, hkdfSync } from "node:crypto";
 import type { Digest, TenantKey } from "@space/model";
+import { livePlace } from "./places.ts";
 
 const keyBytes = 32;
 const noSalt = Buffer.alloc(0);
@@ -45,4 +46,9 @@ export class TenantSecrets {
 function tableFrom(seed: Uint8Array): Int32Array {
   const bytes = Buffer.from(hkdfSync("sha256", seed, noSalt, "cut table", 256 * 4));
   return Int32Array.from({ length: 256 }, (_, at) => bytes.readInt32LE(at * 4));
+}
+
+/** The key in the store of what has this digest, sealed with this key of a tenant, unless a collector has put it aside. */
+export function placeOf(key: TenantKey, digest: Digest): string {
+  return livePlace(key, new TenantSecrets(key).name(digest));
 }

@@ -13,6 +13,7 @@ const files = [
   "0004-enrolments.sql",
   "0005-recovery.sql",
   "0006-sealed-chains.sql",
+  "0007-snapshots.sql",
 ];
 
 /** The schema, step by step, as SQL. A step that was released is never edited; `PRAGMA user_version` counts the steps taken. */

@@ -4,7 +4,6 @@
 import {
   type ChainLinks,
   type ChainToken,
-  type Digest,
   parseDigest,
   parseGeneration,
   type SandboxId,
@@ -70,13 +69,4 @@ export function linksOf(
 
 function tokenOf(row: Row): ChainToken {
   return { generation: parseGeneration(text(row, "generation")), token: text(row, "token") };
-}
-
-export function identityObjectsOf(statements: Statements, sandboxId: SandboxId): readonly Digest[] {
-  const rows = statements.all(
-    `SELECT digest FROM sealed_segments WHERE sandbox_id = :sandboxId
-      UNION ALL SELECT digest FROM manifests WHERE sandbox_id = :sandboxId`,
-    { sandboxId },
-  );
-  return rows.map((row) => parseDigest(text(row, "digest")));
 }

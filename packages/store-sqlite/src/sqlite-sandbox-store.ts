@@ -19,6 +19,7 @@ import type {
   SideEffect,
   StoredChain,
   StoredManifest,
+  StoredSnapshot,
   TenantId,
   WorkerId,
 } from "@space/model";
@@ -37,7 +38,8 @@ import {
   workerLoad,
 } from "./sandbox-queries.ts";
 import { sandboxById } from "./sandbox-rows.ts";
-import { identityObjectsOf, linksOf, segmentsOf } from "./sealed-segments.ts";
+import { linksOf, segmentsOf } from "./sealed-segments.ts";
+import { newestSnapshots, pausingSandboxes } from "./snapshot-queries.ts";
 
 /** {@link SandboxStore} over SQLite. Reads are answered at once; writes share transactions (see {@link Database}). */
 export class SqliteSandboxStore implements SandboxStore {
@@ -126,8 +128,15 @@ export class SqliteSandboxStore implements SandboxStore {
     return segmentsOf(this.#database, sandboxId, limit);
   }
 
-  async identityObjects(sandboxId: SandboxId): Promise<readonly Digest[]> {
-    return identityObjectsOf(this.#database, sandboxId);
+  async snapshots(
+    tenantId: TenantId,
+    page: { readonly after: SandboxId | null; readonly limit: number },
+  ): Promise<readonly StoredSnapshot[]> {
+    return newestSnapshots(this.#database, tenantId, page);
+  }
+
+  async pausing(tenantId: TenantId): Promise<readonly Pick<SandboxRecord, "sandboxId" | "revision">[]> {
+    return pausingSandboxes(this.#database, tenantId);
   }
 
   enqueue(effects: readonly SideEffect[]): Promise<readonly PendingSideEffect[]> {

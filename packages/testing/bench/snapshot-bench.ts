@@ -9,8 +9,8 @@ import { hash, randomBytes } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { newTenantId, newTenantKeyId, Secret } from "@space/model";
-import { cutArchive, MemoryByteStore, snapshotStore, type TenantSnapshots } from "@space/snapshot";
+import { newTenantId, newTenantKeyId, Secret, type TenantSnapshots } from "@space/model";
+import { cutArchive, MemoryByteStore, snapshotStore } from "@space/snapshot";
 
 const sizeBytes = 64 * 1024 * 1024;
 const random = { bytes: (length: number) => new Uint8Array(randomBytes(length)) };

@@ -14,8 +14,8 @@ import { turns } from "../src/fleet-rig.ts";
 import { memoryControlStore } from "../src/memory-control-store.ts";
 import { MemoryControlTables } from "../src/memory-control-tables.ts";
 import { MemoryKeyVault, MemoryRootKey } from "../src/memory-keys.ts";
-import { MemoryObjectStore } from "../src/memory-object-store.ts";
 import { RecordingAudit } from "../src/recording-audit.ts";
+import { noSnapshots } from "../src/sealed-objects.ts";
 import { SeededRandom } from "../src/seeded-random.ts";
 import { settle, VirtualClock } from "../src/virtual-clock.ts";
 
@@ -154,7 +154,7 @@ test("R-10: the first key, and one whose private half was lost before it signed:
     { issuer: "test", tokenSecret: new Secret<Uint8Array>(new Uint8Array(32).fill(7)), replica: "one" },
     {
       ...stores,
-      objects: new MemoryObjectStore(),
+      ...noSnapshots(),
       signingKeys: { all: () => signingKeys.all(), bundles: () => signingKeys.bundles(), change },
       receiverStore: receivers,
       rootKey: new MemoryRootKey(newSigningKey()),

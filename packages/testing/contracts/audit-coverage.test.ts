@@ -119,15 +119,15 @@ const lifecycle: readonly AuditRow[] = [
       await paused(scene);
       const { snapshot } = await scene.rig.record(scene.id);
       assert.ok(snapshot);
-      scene.fleet.b.objects.objects.set(snapshot.digest, Buffer.from("damaged"));
+      (await scene.rig.sealed()).alter(snapshot.digest);
     },
     done: (scene) => assert.rejects(scene.rig.connect(scene.id, { workerId: scene.fleet.b.workerId })),
     said: [
       "c sandbox/changed claim-resume, resuming, asked",
       "c chain-head/issued resume",
-      "c sandbox/changed abandon-resume, paused, failed: snapshot/refused",
+      "c sandbox/changed abandon-resume, paused, failed: chunk/damaged",
       "c retirement/issued its sandbox changed",
-      "b command/refused activate, snapshot/refused, stored bytes are damaged",
+      "b command/refused activate, chunk/damaged",
     ],
   },
   {

@@ -9,8 +9,8 @@ import { Secret } from "@space/model";
 import { memoryControlStore, type StoreTiming } from "../src/memory-control-store.ts";
 import { MemoryControlTables } from "../src/memory-control-tables.ts";
 import { MemoryKeyVault, MemoryRootKey } from "../src/memory-keys.ts";
-import { MemoryObjectStore } from "../src/memory-object-store.ts";
 import { RecordingAudit } from "../src/recording-audit.ts";
+import { noSnapshots } from "../src/sealed-objects.ts";
 import { SeededRandom } from "../src/seeded-random.ts";
 import { VirtualClock } from "../src/virtual-clock.ts";
 
@@ -42,7 +42,7 @@ test("R-4, R-10: replicas that open an empty store at the same time agree on one
         { issuer: "test", tokenSecret, replica },
         {
           ...stores,
-          objects: new MemoryObjectStore(),
+          ...noSnapshots(),
           receiverStore: receivers,
           rootKey: new MemoryRootKey(root),
           privateKeys,

@@ -8,6 +8,7 @@ import { type ErrorCode, isSpaceError, parseDigest, type SandboxId, SpaceError }
 import { ControlRig } from "../src/control-rig.ts";
 import type { FakeWorker } from "../src/fake-worker.ts";
 import { faultLanded } from "../src/fault-landed.ts";
+import { testTenantKey } from "../src/sealed-objects.ts";
 import { settle } from "../src/virtual-clock.ts";
 
 const code =
@@ -237,7 +238,7 @@ describe("a pause that fails", () => {
     const worker = workers[0];
     const { identity } = (await rig.record(other.sandboxId)).execution;
     const chain = parseDigest("c".repeat(64));
-    const stolen = await worker.snapshot(identity, { previousManifest: null, chain });
+    const stolen = await worker.snapshot(identity, { previousManifest: null, chain }, testTenantKey);
     const { snapshot } = worker;
     worker.snapshot = async () => stolen;
     await assert.rejects(rig.service.pause(rig.caller, sandboxId, true), code("snapshot/refused"));

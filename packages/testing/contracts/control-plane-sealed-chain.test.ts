@@ -20,12 +20,14 @@ import {
   type Digest,
   type ExecutionIdentity,
   isSpaceError,
+  manifestVersion,
+  newTenantKeyId,
   type SandboxId,
   SpaceError,
 } from "@space/model";
 import { ControlRig } from "../src/control-rig.ts";
 import { faultLanded } from "../src/fault-landed.ts";
-import { settle } from "../src/virtual-clock.ts";
+import { testTenantKey } from "../src/sealed-objects.ts";
 
 /** What the store names as the newest snapshot's manifest. */
 async function newest(rig: ControlRig, sandboxId: SandboxId): Promise<{ chain: Digest; digest: Digest }> {
@@ -40,15 +42,16 @@ async function newest(rig: ControlRig, sandboxId: SandboxId): Promise<{ chain: D
 /** Verified by somebody who has the objects and the root's public key, and nothing else; and how many were read for it. */
 async function open(rig: ControlRig, chain: Digest): Promise<SealedEnd & { reads: number }> {
   let reads = 0;
+  const sealed = await rig.sealed();
   const end = await new SealedChains({ root: rig.root.publicKey }).open(chain, (digest) => {
     reads += 1;
-    return rig.identityObjects.get(digest);
+    return sealed.get(digest);
   });
   return { ...end, reads };
 }
 
 const sizes = (rig: ControlRig): readonly number[] =>
-  [...rig.identityObjects.objects.values()].map(({ length }) => length);
+  [...rig.store.held].flatMap(([key, { bytes }]) => (key.startsWith("chunks/") ? [bytes.length] : []));
 
 describe("sealing", () => {
   test("R-5: 66 pauses, each with its whole history, verified with the root alone; none costs more than the others", async (context) => {
@@ -132,7 +135,8 @@ describe("what is in the way", () => {
     const { rig } = await ControlRig.open(context, { workers: 1 });
     const { sandboxId } = await rig.create();
     let failed = 0;
-    rig.identityObjects.beforePut = () => {
+    rig.store.beforePut = (key) => {
+      if (!key.startsWith("chunks/")) return;
       failed += 1;
       throw new SpaceError("store/failed", { step: "put" });
     };
@@ -140,7 +144,7 @@ describe("what is in the way", () => {
       await assert.rejects(rig.service.pause(rig.caller, sandboxId, true), { code: "store/failed" });
     faultLanded("the object store failed", failed - 1);
     assert.equal((await rig.record(sandboxId)).state, "running");
-    rig.identityObjects.beforePut = () => undefined;
+    rig.store.beforePut = () => undefined;
     await rig.service.pause(rig.caller, sandboxId, true);
     await open(rig, (await newest(rig, sandboxId)).chain);
     assert.equal(sizes(rig).length, 1);
@@ -151,13 +155,14 @@ describe("what is in the way", () => {
     const { sandboxId } = await rig.create();
     await rig.service.pause(rig.caller, sandboxId, false);
     const { chain } = await newest(rig, sandboxId);
-    const whole = rig.identityObjects.objects.get(chain);
-    rig.identityObjects.objects.delete(chain);
+    const sealed = await rig.sealed();
+    const whole = await sealed.get(chain);
+    sealed.replace(chain, undefined);
     await rig.connect(sandboxId);
-    assert.deepEqual(rig.identityObjects.objects.get(chain), whole);
-    rig.identityObjects.objects.delete(chain);
+    assert.deepEqual(await sealed.get(chain), whole);
+    sealed.replace(chain, undefined);
     await rig.service.pause(rig.caller, sandboxId, false);
-    assert.deepEqual(rig.identityObjects.objects.get(chain), whole);
+    assert.deepEqual(await sealed.get(chain), whole);
     assert.equal((await open(rig, (await newest(rig, sandboxId)).chain)).links, 3);
   });
 
@@ -165,16 +170,22 @@ describe("what is in the way", () => {
     const { rig, workers } = await ControlRig.open(context, { workers: 1 });
     const { sandboxId } = await rig.create();
     const { snapshot } = workers[0];
-    workers[0].snapshot = (identity, follows) =>
-      snapshot.call(workers[0], identity, { ...follows, chain: manifestDigest("another") });
+    workers[0].snapshot = (identity, follows, key) =>
+      snapshot.call(workers[0], identity, { ...follows, chain: manifestDigest("another") }, key);
     await assert.rejects(rig.service.pause(rig.caller, sandboxId, true), {
       code: "snapshot/refused",
       details: { problem: "other chain" },
     });
+    workers[0].snapshot = (identity, follows) =>
+      snapshot.call(workers[0], identity, follows, { keyId: newTenantKeyId(rig.random) });
+    await assert.rejects(rig.service.pause(rig.caller, sandboxId, true), {
+      code: "snapshot/refused",
+      details: { problem: "other key" },
+    });
     assert.equal((await rig.record(sandboxId)).state, "running");
   });
 
-  test("R-5: a snapshot of before there were sealed chains is refused as that; everything else goes on", async (context) => {
+  test("R-5: a snapshot of an earlier version is refused as that; everything else goes on", async (context) => {
     const { rig } = await ControlRig.open(context, { workers: 1 });
     const { sandboxId } = await rig.create();
     const running = await rig.record(sandboxId);
@@ -200,7 +211,7 @@ describe("what is in the way", () => {
     await rig.attach(worker);
     await assert.rejects(
       rig.connect(sandboxId),
-      (error) => isSpaceError(error, "snapshot/chain-refused") && error.details.problem === "no chain",
+      (error) => isSpaceError(error, "snapshot/version") && error.details.version === 1,
     );
     assert.equal((await rig.record(sandboxId)).state, "paused");
     await rig.create();
@@ -212,11 +223,12 @@ describe("what is in the way", () => {
 function oldManifest(identity: ExecutionIdentity): string {
   const key = newSigningKey();
   const token = signManifest(key, {
-    version: 2,
+    version: manifestVersion,
     identity,
     certificate: manifestDigest("certificate"),
     previousManifest: null,
     chain: manifestDigest("chain"),
+    keyId: testTenantKey.keyId,
     substrate: "namespace",
     memory: "none",
     filesystem: [],
@@ -227,61 +239,3 @@ function oldManifest(identity: ExecutionIdentity): string {
   const old = Buffer.from(JSON.stringify({ ...rest, version: 1 })).toString("base64url");
   return `${header}.${old}.${signature}`;
 }
-
-describe("a kill", () => {
-  test("R-5: deletes every object of the chain, and nobody else's", async (context) => {
-    const { rig } = await ControlRig.open(context, { workers: 1 });
-    const [other, killed] = [await rig.create(), await rig.create()];
-    await rig.service.pause(rig.caller, other.sandboxId, false);
-    const kept = [...rig.identityObjects.objects.keys()];
-    for (let pauses = 0; pauses < 40; pauses += 1) {
-      await rig.service.pause(rig.caller, killed.sandboxId, false);
-      await rig.connect(killed.sandboxId);
-    }
-    assert.equal(sizes(rig).length, 41);
-    await rig.service.kill(rig.caller, killed.sandboxId);
-    assert.deepEqual([...rig.identityObjects.objects.keys()], kept);
-    assert.deepEqual(await rig.sandboxes.identityObjects(killed.sandboxId), []);
-  });
-
-  test("R-5: of a sandbox whose pause was given up, or is under way, leaves nothing either", async (context) => {
-    const { rig, workers } = await ControlRig.open(context, { workers: 1 });
-    for (const how of ["given up", "under way"] as const) {
-      const { sandboxId } = await rig.create();
-      const release = how === "under way" ? workers[0].hold("snapshot") : () => undefined;
-      if (how === "given up") workers[0].loseAnswer("snapshot", "after");
-      const pausing = rig.service.pause(rig.caller, sandboxId, true).catch((error: unknown) => error);
-      await settle();
-      faultLanded("its chain was written", sizes(rig).length);
-      const killing = rig.service.kill(rig.caller, sandboxId);
-      await settle();
-      release();
-      await killing;
-      assert.ok(isSpaceError(await pausing));
-      assert.equal((await rig.record(sandboxId)).state, "killed", how);
-      assert.deepEqual(sizes(rig), [], how);
-    }
-  });
-
-  test("R-5: goes on with the deletion when the object store is there again, also after a restart", async (context) => {
-    const { rig } = await ControlRig.open(context, { workers: 1 });
-    const { sandboxId } = await rig.create();
-    await rig.service.pause(rig.caller, sandboxId, false);
-    const { remove } = rig.identityObjects;
-    let failed = 0;
-    rig.identityObjects.remove = async () => {
-      failed += 1;
-      throw new SpaceError("store/failed", { step: "remove" });
-    };
-    await rig.service.kill(rig.caller, sandboxId);
-    faultLanded("it could not be deleted", failed);
-    assert.equal((await rig.record(sandboxId)).state, "killing");
-    rig.crash();
-    await rig.start();
-    assert.equal((await rig.record(sandboxId)).state, "killing");
-    rig.identityObjects.remove = remove;
-    await rig.clock.advance(5000);
-    assert.equal((await rig.record(sandboxId)).state, "killed");
-    assert.deepEqual(sizes(rig), []);
-  });
-});

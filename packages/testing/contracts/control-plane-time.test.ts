@@ -139,10 +139,10 @@ describe("stopping", () => {
     const stuck = await rig.create();
     const failing = await rig.create();
     const { snapshot } = workers[0];
-    workers[0].snapshot = (identity, previous) => {
+    workers[0].snapshot = (identity, previous, key) => {
       if (identity.sandboxId === stuck.sandboxId) return new Promise(() => undefined);
       if (identity.sandboxId === failing.sandboxId) return Promise.reject(new RangeError("no"));
-      return snapshot.call(workers[0], identity, previous);
+      return snapshot.call(workers[0], identity, previous, key);
     };
     const stopping = rig.control.shutDown(10_000);
     await rig.clock.advance(30_000);

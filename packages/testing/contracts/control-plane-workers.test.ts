@@ -44,16 +44,12 @@ describe("with real workers behind links", () => {
     const fleet = await Fleet.open(context);
     const { rig, a, b } = fleet;
     const { sandboxId } = await rig.create({ workerId: a.workerId });
-    const { objects } = rig.identityObjects;
     for (let pauses = 1; pauses <= 20; pauses += 1) {
       await rig.service.pause(rig.caller, sandboxId, false);
       await rig.connect(sandboxId, { workerId: (pauses % 2 === 0 ? a : b).workerId });
     }
     await rig.service.pause(rig.caller, sandboxId, false);
-    const names = await rig.sandboxes.identityObjects(sandboxId);
-    assert.equal(names.length, 42, "a manifest and an object of its chain for each");
-    const identity = new Set(names);
-    const rest = [...objects.keys()].filter((digest) => !identity.has(digest));
+    const sealed = await rig.sealed();
     // A daemon that starts again remembers nothing: what it restores from it verifies down to generation 1.
     await fleet.reboot(a);
     const [newest, ...older] = await rig.sandboxes.segments(sandboxId, 100);
@@ -61,10 +57,7 @@ describe("with real workers behind links", () => {
     assert.ok(newest !== undefined && oldest !== undefined);
     let refused = 0;
     for (const { digest } of [oldest, newest]) {
-      const whole = objects.get(digest) ?? assert.fail("it is there");
-      const altered = Buffer.from(whole);
-      altered.writeUInt8(altered.readUInt8(40) ^ 1, 40);
-      objects.set(digest, altered);
+      const repair = sealed.alter(digest);
       await assert.rejects(
         rig.connect(sandboxId, { workerId: a.workerId }),
         (error) => isSpaceError(error, "snapshot/chain-refused") && error.details.problem === "damaged",
@@ -72,12 +65,10 @@ describe("with real workers behind links", () => {
       refused += 1;
       assert.equal((await rig.record(sandboxId)).state, "paused");
       assert.deepEqual(fleet.processes(), [0, 0]);
-      objects.set(digest, whole);
+      repair();
     }
     faultLanded("an altered chain was read", refused - 1);
     assert.equal((await rig.connect(sandboxId, { workerId: a.workerId })).state, "running");
-    await rig.service.kill(rig.caller, sandboxId);
-    assert.deepEqual([...objects.keys()].toSorted(), rest.toSorted(), "nothing of its identity is left");
   });
 
   test("memory goes on where it was frozen", async (context) => {

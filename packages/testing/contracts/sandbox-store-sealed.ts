@@ -3,7 +3,13 @@
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { type Generation, parseGeneration, type SandboxRecord, type SealedSegment } from "@space/model";
+import {
+  type Generation,
+  parseGeneration,
+  type SandboxRecord,
+  type SealedSegment,
+  type StoredSnapshot,
+} from "@space/model";
 import { sampleClaim as claim, digestOf, type OpenedStore, StoreSubject } from "./sandbox-store.ts";
 
 const all = 2n ** 63n - 1n;
@@ -86,12 +92,9 @@ export function sandboxStoreSealedContract(name: string, open: () => Promise<Ope
       const identity = s.identity(paused, generation(2));
       const first = segment(1);
       const resuming = await s.won(paused, { kind: "claim-resume", identity, claim, sealed: [first] });
-      const objects = await s.store.sandboxes.identityObjects(sandboxId);
-      assert.deepEqual(objects.toSorted(), [first.digest, digestOf(`manifest ${sandboxId} 1`)].toSorted());
+      assert.deepEqual(await s.store.sandboxes.segments(sandboxId, 9), [first]);
       const killing = await s.won(resuming, { kind: "claim-kill", claim });
-      assert.equal((await s.store.sandboxes.identityObjects(sandboxId)).length, 2, "still to be deleted");
       await s.won(killing, { kind: "finish-kill" });
-      assert.deepEqual(await s.store.sandboxes.identityObjects(sandboxId), []);
       assert.deepEqual(await s.store.sandboxes.segments(sandboxId, 9), []);
     });
 
@@ -102,6 +105,69 @@ export function sandboxStoreSealedContract(name: string, open: () => Promise<Ope
       const two = segment(2, one);
       await pausing(s, second, [one, two]);
       assert.deepEqual(await s.store.sandboxes.segments(second.sandboxId, 9), [two, one]);
+    });
+  });
+
+  describe(`${name}: newest snapshots`, () => {
+    const page = { after: null, limit: 100 };
+    const all = async (s: StoreSubject): Promise<readonly string[]> =>
+      (await s.store.sandboxes.snapshots(s.tenantId, page)).map(({ countersigned }) => countersigned);
+
+    test("of each sandbox that may be resumed the newest one, whatever else it is doing", async (context) => {
+      const s = await subject(context);
+      await s.running();
+      const paused = await s.paused();
+      const { sandboxId } = paused;
+      const first = `manifest ${sandboxId} 1`;
+      assert.deepEqual(await s.store.sandboxes.snapshots(s.tenantId, page), [
+        { sandboxId, digest: digestOf(first), countersigned: first },
+      ]);
+      const resuming = await s.resuming(paused);
+      assert.deepEqual(await all(s), [first]);
+      const running = await s.publish(resuming);
+      assert.deepEqual(await all(s), [first]);
+      const again = await pausing(s, running, []);
+      assert.deepEqual(await all(s), [first], "the pause may still fail");
+      const back = await s.won(again, { kind: "abort-pause" });
+      const second = await s.pause(back);
+      assert.deepEqual(await all(s), [`manifest ${sandboxId} 2`]);
+      const lost = await s.won(await s.publish(await s.resuming(second)), { kind: "lose", reason: "gone" });
+      assert.deepEqual(await all(s), [`manifest ${sandboxId} 2`]);
+      const killing = await s.won(lost, { kind: "claim-kill", claim });
+      assert.deepEqual(await all(s), [], "nothing resumes it any more");
+      await s.won(killing, { kind: "finish-kill" });
+      assert.deepEqual(await all(s), []);
+    });
+
+    test("in the order of their ids, page by page, and of no other tenant", async (context) => {
+      const s = await subject(context);
+      const ids: string[] = [];
+      for (let count = 0; count < 7; count += 1) ids.push((await s.paused()).sandboxId);
+      await (await new StoreSubject(s.store).prepare()).paused();
+      const seen: string[] = [];
+      for (let after: StoredSnapshot | undefined; ; ) {
+        const found = await s.store.sandboxes.snapshots(s.tenantId, {
+          after: after?.sandboxId ?? null,
+          limit: 3,
+        });
+        seen.push(...found.map(({ sandboxId }) => sandboxId));
+        after = found.at(-1);
+        if (found.length < 3) break;
+      }
+      assert.deepEqual(seen, ids.toSorted());
+    });
+
+    test("which sandboxes of the tenant are pausing, at which revision", async (context) => {
+      const s = await subject(context);
+      const [running, other] = [await s.running(), await new StoreSubject(s.store).prepare()];
+      await pausing(other, await other.running(), []);
+      assert.deepEqual(await s.store.sandboxes.pausing(s.tenantId), []);
+      const claimed = await pausing(s, running, []);
+      const [found, ...rest] = await s.store.sandboxes.pausing(s.tenantId);
+      assert.deepEqual([found?.sandboxId, found?.revision], [running.sandboxId, claimed.revision]);
+      assert.deepEqual(rest, []);
+      await s.won(claimed, { kind: "abort-pause" });
+      assert.deepEqual(await s.store.sandboxes.pausing(s.tenantId), []);
     });
   });
 }

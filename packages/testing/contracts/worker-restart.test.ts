@@ -16,6 +16,7 @@ import {
   workerPresenceHandlers,
 } from "@space/wire";
 import { faultLanded } from "../src/fault-landed.ts";
+import { testTenantKey } from "../src/sealed-objects.ts";
 import { settle } from "../src/virtual-clock.ts";
 import { WorkerRig } from "../src/worker-rig.ts";
 
@@ -294,7 +295,11 @@ describe("the link to the control plane", () => {
       },
     ]);
     const control = workerControlClient(plane.link, rig.clock, rig.workerId);
-    const { manifest } = await control.snapshot(identity, await rig.chains.seal(identity.sandboxId));
+    const { manifest } = await control.snapshot(
+      identity,
+      await rig.chains.seal(identity.sandboxId),
+      testTenantKey,
+    );
     assert.deepEqual(manifest.identity, identity);
     await control.abortPause(identity);
     assert.deepEqual(await control.inventory(), { installed: [identity], frozen: [] });

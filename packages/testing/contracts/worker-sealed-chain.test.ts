@@ -25,6 +25,7 @@ import {
   SpaceError,
 } from "@space/model";
 import { faultLanded } from "../src/fault-landed.ts";
+import { testTenantKey } from "../src/sealed-objects.ts";
 import { WorkerRig } from "../src/worker-rig.ts";
 
 type From = NonNullable<ActivateRequest["from"]>;
@@ -62,7 +63,7 @@ async function paused(): Promise<{
 }
 
 async function elsewhere(rig: WorkerRig, seed = "elsewhere"): Promise<WorkerRig> {
-  const other = new WorkerRig(seed, rig.objects);
+  const other = new WorkerRig(seed, rig.store);
   other.leasedBy = rig.authority;
   await other.boot({
     worker: { rootPublicKey: rig.authority.rootPublicKey },
@@ -75,10 +76,13 @@ const resume = (other: WorkerRig, identity: ExecutionIdentity, from: From): Prom
   other.worker.control.activate(other.request(nextOf(other, identity), { from }));
 
 /** The objects of the chain, the newest first. */
-function objectsOf(rig: WorkerRig, newest: Digest): readonly { digest: Digest; object: SealedChainObject }[] {
+async function objectsOf(
+  rig: WorkerRig,
+  newest: Digest,
+): Promise<readonly { digest: Digest; object: SealedChainObject }[]> {
   const objects: { digest: Digest; object: SealedChainObject }[] = [];
   for (let digest: Digest | null = newest; digest !== null; ) {
-    const object: SealedChainObject = parseSealedObject(rig.objects.objects.get(digest) ?? Buffer.alloc(0));
+    const object: SealedChainObject = parseSealedObject(await rig.objects.get(digest));
     objects.push({ digest, object });
     digest = object.previous;
   }
@@ -120,7 +124,7 @@ async function pausedWithKey(): ReturnType<typeof paused> {
 describe("a restore", () => {
   test("R-5: on a worker that has never seen the sandbox needs the objects and the pinned root alone", async () => {
     const { rig, other, identity, from } = await paused();
-    const objects = objectsOf(rig, from.manifest.chain);
+    const objects = await objectsOf(rig, from.manifest.chain);
     assert.equal(objects.length, 3);
     await resume(other, identity, from);
     const [process] = other.machine.processes.values();
@@ -130,15 +134,13 @@ describe("a restore", () => {
   test("R-5: refuses a chain of which an object is missing or damaged, the newest or an older one; then it is whole again", async () => {
     const { rig, other, identity, from } = await paused();
     let landed = 0;
-    for (const { digest } of objectsOf(rig, from.manifest.chain)) {
-      const whole = rig.objects.objects.get(digest) ?? assert.fail("it is there");
-      rig.objects.objects.delete(digest);
+    for (const { digest } of await objectsOf(rig, from.manifest.chain)) {
+      const putBack = rig.objects.replace(digest, undefined);
       await assert.rejects(resume(other, identity, from), refused("missing"));
-      const damaged = Buffer.from(whole);
-      damaged.writeUInt8(damaged.readUInt8(100) ^ 1, 100);
-      rig.objects.objects.set(digest, damaged);
+      putBack();
+      const repair = rig.objects.alter(digest);
       await assert.rejects(resume(other, identity, from), refused("damaged"));
-      rig.objects.objects.set(digest, whole);
+      repair();
       landed += 1;
     }
     faultLanded("each of its objects was damaged", landed - 2);
@@ -148,7 +150,7 @@ describe("a restore", () => {
 
   test("R-5: refuses a chain that another root's bundles vouch for, or no bundle at all", async () => {
     const { rig, other, identity, from } = await pausedWithKey();
-    const [newest, ...older] = objectsOf(rig, from.manifest.chain);
+    const [newest, ...older] = await objectsOf(rig, from.manifest.chain);
     assert.ok(newest !== undefined && older.length === 2);
     for (const bundles of [[], [rig.authority.bundle(1, [rig.authority.key], newSigningKey())]]) {
       const chain = await rig.chains.store({ ...newest.object, bundles });
@@ -176,7 +178,7 @@ describe("a restore", () => {
 
   test("R-5: refuses a chain with a link left out, put elsewhere or forged", async () => {
     const { rig, other, identity, from } = await pausedWithKey();
-    const [third, second, first] = objectsOf(rig, from.manifest.chain);
+    const [third, second, first] = await objectsOf(rig, from.manifest.chain);
     assert.ok(third !== undefined && second !== undefined && first !== undefined);
     const chains: readonly [SealedChainProblem, Digest][] = [
       ["broken link", await rig.chains.store({ ...third.object, previous: first.digest })],
@@ -218,44 +220,51 @@ describe("a restore", () => {
     );
   });
 
-  test("R-5: refuses a snapshot of before there were sealed chains, as that", async () => {
+  test("R-5: refuses a snapshot of another version, an earlier or a later one, as that", async () => {
     const { rig, other, identity, from } = await paused();
-    const signed = Buffer.from(rig.objects.objects.get(from.digest) ?? "").toString();
+    const signed = Buffer.from(await rig.objects.get(from.digest)).toString();
     const [header, payload = "", signature] = signed.split(".");
     const { chain: _none, ...rest } = JSON.parse(Buffer.from(payload, "base64url").toString());
-    const old = `${header}.${Buffer.from(JSON.stringify({ ...rest, version: 1 })).toString("base64url")}.${signature}`;
-    const digest = manifestDigest(old);
-    await rig.objects.put(digest, Buffer.from(old));
-    const head = rig.headOf(from.manifest, digest);
-    await assert.rejects(resume(other, identity, { ...from, digest, head }), refused("no chain"));
+    for (const version of [1, 2, 4]) {
+      const old = `${header}.${Buffer.from(JSON.stringify({ ...rest, version })).toString("base64url")}.${signature}`;
+      const digest = manifestDigest(old);
+      await rig.objects.put(digest, Buffer.from(old));
+      const head = rig.headOf(from.manifest, digest);
+      await assert.rejects(resume(other, identity, { ...from, digest, head }), {
+        code: "snapshot/version",
+        details: { version },
+      });
+    }
+    assert.equal(other.machine.processes.size, 0);
   });
 
   test("R-5: a store that fails is no verdict, and the restore may be tried again", async () => {
     const { other, identity, from } = await paused();
-    const { get } = other.objects;
+    const { get } = other.store;
     let failed = 0;
-    other.objects.get = async (digest) => {
-      if (digest !== from.manifest.chain) return get.call(other.objects, digest);
+    other.store.get = async (key, limitBytes) => {
+      if (key !== other.objects.place(from.manifest.chain)) return get.call(other.store, key, limitBytes);
       failed += 1;
       throw new SpaceError("store/failed", { step: "get" });
     };
     await assert.rejects(resume(other, identity, from), { code: "store/failed" });
     faultLanded("the chain could not be read", failed);
-    other.objects.get = get;
+    other.store.get = get;
     await resume(other, identity, from);
   });
 
   test("R-5: where the snapshot was made, reads one object of the chain, however long it is", async () => {
     const { rig, identity, from } = await paused();
-    const chain = new Set(objectsOf(rig, from.manifest.chain).map(({ digest }) => digest));
-    const { get } = rig.objects;
-    const read: Digest[] = [];
-    rig.objects.get = (digest) => {
-      if (chain.has(digest)) read.push(digest);
-      return get.call(rig.objects, digest);
+    const objects = await objectsOf(rig, from.manifest.chain);
+    const chain = new Set(objects.map(({ digest }) => rig.objects.place(digest)));
+    const { get } = rig.store;
+    const read: string[] = [];
+    rig.store.get = (key, limitBytes) => {
+      if (chain.has(key)) read.push(key);
+      return get.call(rig.store, key, limitBytes);
     };
     await resume(rig, identity, from);
-    assert.deepEqual(read, [from.manifest.chain]);
+    assert.deepEqual(read, [rig.objects.place(from.manifest.chain)]);
   });
 });
 
@@ -300,22 +309,10 @@ describe("a pause", () => {
       ["other sandbox", { ...theirs, previousManifest: follows.previousManifest }],
     ];
     for (const [problem, wrong] of bad)
-      await assert.rejects(rig.worker.control.snapshot(next, wrong), refused(problem));
+      await assert.rejects(rig.worker.control.snapshot(next, wrong, testTenantKey), refused(problem));
     const process = rig.machine.processes.get(next.activation.id);
     assert.equal(process?.state, "running");
     assert.equal((await rig.ask(next)).status, 200);
-    await rig.worker.control.snapshot(next, follows);
-  });
-
-  test("R-5: one that is aborted leaves no manifest in the object store", async () => {
-    const { rig, identity, from } = await paused();
-    const next = nextOf(rig, identity);
-    await rig.run(next, { from });
-    const { signed } = await rig.snapshot(next);
-    assert.ok(rig.objects.objects.has(manifestDigest(signed)));
-    await rig.worker.control.abortPause(next);
-    assert.ok(!rig.objects.objects.has(manifestDigest(signed)));
-    const again = await rig.snapshot(next);
-    assert.ok(rig.objects.objects.has(manifestDigest(again.signed)));
+    await rig.worker.control.snapshot(next, follows, testTenantKey);
   });
 });

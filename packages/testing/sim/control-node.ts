@@ -2,12 +2,14 @@
 // Copyright 2026 The SPACE authors
 
 import { type ControlLimits, type ControlPlane, openControlPlane } from "@space/control-plane";
-import { type ObjectStore, type RootKey, Secret, SpaceError, type WorkerId } from "@space/model";
+import { type KeyWrapping, type RootKey, Secret, SpaceError, type WorkerId } from "@space/model";
+import { ChunkCollector, snapshotStore, TenantKeys } from "@space/snapshot";
 import { memoryControlStore, type StoreTiming } from "../src/memory-control-store.ts";
 import type { MemoryControlTables } from "../src/memory-control-tables.ts";
 import type { MemoryKeyVault } from "../src/memory-keys.ts";
 import { Incarnation } from "./event-loop.ts";
 import type { LinkEnd } from "./network.ts";
+import type { SimByteStore } from "./sim-byte-store.ts";
 import { SimClock } from "./sim-clock.ts";
 import type { SimSocket } from "./sim-socket.ts";
 import { silentAudit, type WorldPorts } from "./world-ports.ts";
@@ -15,12 +17,15 @@ import { silentAudit, type WorldPorts } from "./world-ports.ts";
 export interface ControlNodeOptions {
   readonly host: string;
   readonly tables: MemoryControlTables;
-  readonly objects: ObjectStore;
+  readonly objects: SimByteStore;
+  readonly wrapping: KeyWrapping;
   readonly rootKey: RootKey;
   readonly privateKeys: MemoryKeyVault;
   readonly limits: Partial<ControlLimits>;
 }
 
+/** A chunk may be put aside that is younger than many a pause takes. */
+const collectGraceMs = 100;
 /** How often a store's answer is late enough for others to come between. */
 const slowReadChance = 0.15;
 /** How often something may happen between a write and its caller's hearing of it. */
@@ -157,7 +162,8 @@ export class ControlNode {
 
   #open(owner: Incarnation): Promise<ControlPlane> {
     const { loop, random, clockErrors } = this.#ports;
-    const { rootKey, privateKeys, limits, tables, objects } = this.#options;
+    const { rootKey, privateKeys, limits, tables, objects, wrapping } = this.#options;
+    const sealing = { store: objects, random: random.child(`sealing of ${this.host}`) };
     const clock = new SimClock(loop, owner, clockErrors(this.host));
     const timing = this.#timing(owner);
     const { sandboxes, installation, signingKeys, receivers, enrolments } = memoryControlStore(
@@ -170,7 +176,14 @@ export class ControlNode {
       { issuer: "simulation", tokenSecret, limits, replica: this.host },
       {
         sandboxes,
-        objects,
+        snapshots: snapshotStore(sealing),
+        tenantKeys: new TenantKeys({ ...sealing, wrapping }),
+        // By the store's own clock, as a chunk's age is.
+        collector: (references) =>
+          new ChunkCollector(
+            { ...sealing, references, clock: { wallMs: () => loop.nowMs } },
+            { graceMs: collectGraceMs },
+          ),
         installation,
         signingKeys,
         receiverStore: receivers,

@@ -13,9 +13,13 @@ export const faultMutants: readonly Mutant[] = [
     fault: "statement 5: a restore takes a damaged object for what it was",
     edits: [
       {
-        file: "testing/src/memory-object-store.ts",
-        find: `if (hash("sha256", bytes, "hex") !== digest)
-      throw new SpaceError("snapshot/refused", { problem: "stored bytes are damaged" });`,
+        file: "testing/sim/plain-bytes.ts",
+        find: "return tagOf(bytes, parameters).equals(sealed.subarray(-tagBytes)) ? bytes : undefined;",
+        replace: "return bytes;",
+      },
+      {
+        file: "snapshot/src/sealed-chunk.ts",
+        find: " || (await digestOf(content)) !== digest",
         replace: "",
       },
     ],
@@ -26,9 +30,9 @@ export const faultMutants: readonly Mutant[] = [
     edits: [
       {
         file: activate,
-        find: "{ filesystem: parts.archives.read(manifest.filesystem) }",
+        find: "{ filesystem: source.archives.read(source.manifest.filesystem) }",
         replace:
-          '{ filesystem: (async function* () { try { yield* parts.archives.read(manifest.filesystem); } catch { yield Buffer.from("files "); } })() }',
+          '{ filesystem: (async function* () { try { yield* source.archives.read(source.manifest.filesystem); } catch { yield Buffer.from("files "); } })() }',
       },
     ],
   },

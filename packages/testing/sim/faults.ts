@@ -20,6 +20,7 @@ export const faultKinds = [
   "slow-keys",
   "key-rotation",
   "key-revocation",
+  "tenant-key-rotation",
   "store-failure",
   "substrate-failure",
   "guest-exit",

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-// Loads the real packages for a simulation, with three differences that no product file knows of: the capability package
+// Loads the real packages for a simulation, with four differences that no product file knows of: the capability package
 // and the access tokens get stand-in-crypto.ts in place of `node:crypto`, the capability package asks remembered-jws.ts
-// before its own `jws.ts`, and a mutant's edits are made to the text of the files that it breaks.
+// before its own `jws.ts`, the snapshot package gets plain-bytes.ts and plain-secrets.ts in place of its `byte-work.ts` and
+// `tenant-secrets.ts`, and a mutant's edits are made to the text of the files that it breaks.
 
 import { registerHooks } from "node:module";
 import { resolve } from "node:path";
@@ -13,6 +14,10 @@ import type { Mutant } from "./mutant.ts";
 const packages = pathToFileURL(resolve(import.meta.dirname, "../..")).href;
 const accessTokens = `${packages}/control-plane/src/access-tokens.ts`;
 const standIn = pathToFileURL(resolve(import.meta.dirname, "stand-in-crypto.ts")).href;
+const plain: Readonly<Record<string, string>> = {
+  "./byte-work.ts": pathToFileURL(resolve(import.meta.dirname, "plain-bytes.ts")).href,
+  "./tenant-secrets.ts": pathToFileURL(resolve(import.meta.dirname, "plain-secrets.ts")).href,
+};
 const remembered = pathToFileURL(resolve(import.meta.dirname, "remembered-jws.ts")).href;
 
 /** Must be called before anything of the product is imported. */
@@ -24,6 +29,8 @@ export function prepareLoading(mutant: Mutant | undefined): void {
       const isSigner = isCapability || from === accessTokens;
       if (specifier === "node:crypto" && isSigner) return { url: standIn, shortCircuit: true };
       if (specifier === "./jws.ts" && isCapability) return { url: remembered, shortCircuit: true };
+      const url = from.startsWith(`${packages}/snapshot/src/`) ? plain[specifier] : undefined;
+      if (url !== undefined) return { url, shortCircuit: true };
       return next(specifier, context);
     },
     load(url, context, next) {

@@ -22,6 +22,7 @@ export type Statement =
   | "R-26: one repair"
   | "R-28: never a second run"
   | "settles: every state becomes true"
+  | "settles: snapshots are kept, and nothing else"
   | "no component fails by a bug";
 
 export interface Violation {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
+import type { TenantKeyring } from "@space/model";
 import type { ControlNode } from "./control-node.ts";
 import type { GatewayNode } from "./gateway-node.ts";
-import type { SimObjectStore } from "./sim-object-store.ts";
+import type { SimByteStore } from "./sim-byte-store.ts";
 import type { WorkerNode } from "./worker-node.ts";
 import type { WorldPorts } from "./world-ports.ts";
 
@@ -11,7 +12,8 @@ export interface ChaosTargets {
   readonly controls: readonly ControlNode[];
   readonly gateways: readonly GatewayNode[];
   readonly workers: readonly WorkerNode[];
-  readonly objects: SimObjectStore;
+  readonly objects: SimByteStore;
+  readonly tenantKeys: TenantKeyring;
 }
 
 export type StrikeArea = "keys" | "crashes" | "network" | "stores" | "machines";
@@ -28,6 +30,7 @@ export interface Strike {
 export function strikesOn(targets: ChaosTargets, ports: WorldPorts): readonly Strike[] {
   const strikes: readonly (readonly [StrikeArea, number, (on: ChaosTargets, with_: WorldPorts) => void])[] = [
     ["keys", 2, changeKeys],
+    ["keys", 1, rotateTenantKey],
     ["crashes", 2, crashGateway],
     ["crashes", 2, crashWorker],
     ["crashes", 2, powerOff],
@@ -181,6 +184,18 @@ function changeKeys({ controls }: ChaosTargets, { random, faults, trace }: World
     const { kid } = random.chance(0.5) ? first : random.pick(alive);
     trace(() => `revoke key ${kid}`);
     keys.revoke(kid).then(() => faults.landed("key-revocation"), ignore);
+  });
+}
+
+/** What a tenant pauses from now on is sealed with another key. */
+function rotateTenantKey({ tenantKeys }: ChaosTargets, { faults, trace, loop }: WorldPorts): void {
+  loop.soon(undefined, () => {
+    void tenantKeys.tenants().then(async ([tenantId]) => {
+      if (tenantId === undefined) return;
+      const { keyId } = await tenantKeys.rotate(tenantId);
+      trace(() => `rotate the tenant's key to ${keyId}`);
+      faults.landed("tenant-key-rotation");
+    });
   });
 }
 

@@ -2,12 +2,13 @@
 // Copyright 2026 The SPACE authors
 
 import type { KeyObject } from "node:crypto";
-import { type ObjectStore, SpaceError, type WorkerId } from "@space/model";
-import { chunkedArchives } from "@space/object-store";
+import { SpaceError, type WorkerId } from "@space/model";
+import { snapshotStore } from "@space/snapshot";
 import { createWorker, type Worker } from "@space/worker";
 import type { ControlNode } from "./control-node.ts";
 import { Crashed, Incarnation } from "./event-loop.ts";
 import { SimBridge } from "./sim-bridge.ts";
+import type { SimByteStore } from "./sim-byte-store.ts";
 import { SimClock } from "./sim-clock.ts";
 import { SimDisk, SimWorkerStore, type WriteFate } from "./sim-disk.ts";
 import { type MachineManners, SimMachine, SimSubstrate } from "./sim-machine.ts";
@@ -23,7 +24,7 @@ export interface WorkerNodeOptions {
   readonly isPod: boolean;
   readonly root: KeyObject;
   readonly controls: readonly ControlNode[];
-  readonly objects: ObjectStore;
+  readonly objects: SimByteStore;
   readonly addresses: Addresses;
   readonly manners: MachineManners;
   readonly uids: () => number;
@@ -199,8 +200,7 @@ export class WorkerNode {
       {
         records,
         substrate: new SimSubstrate(this.machine, owner),
-        objects,
-        archives: chunkedArchives(objects, { chunkBytes: 512 }),
+        snapshots: snapshotStore({ store: objects, random: random.child(`sealing of ${this.host}`) }),
         host: { connect: async () => this.#connectBridge(owner) },
         clock: new SimClock(loop, owner, clockErrors(this.host)),
         random: random.child(this.host),

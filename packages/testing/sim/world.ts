@@ -4,7 +4,9 @@
 import { newSigningKey } from "@space/capability";
 import type { ControlLimits } from "@space/control-plane";
 import { type ApiCaller, newWorkerId, type Random, type WorkerId } from "@space/model";
+import { TenantKeys } from "@space/snapshot";
 import { MemoryControlTables } from "../src/memory-control-tables.ts";
+import { MemoryKeyWrapping } from "../src/memory-key-wrapping.ts";
 import { MemoryKeyVault, MemoryRootKey } from "../src/memory-keys.ts";
 import { Chaos, type ChaosPlan } from "./chaos.ts";
 import { ControlNode } from "./control-node.ts";
@@ -17,8 +19,9 @@ import { Oracle } from "./oracle.ts";
 import { Prober } from "./prober.ts";
 import { Rates } from "./rates.ts";
 import { checkSettled } from "./settled.ts";
+import { checkSnapshots } from "./settled-snapshots.ts";
+import { SimByteStore } from "./sim-byte-store.ts";
 import type { ClockError } from "./sim-clock.ts";
-import { SimObjectStore } from "./sim-object-store.ts";
 import { SimRandom } from "./sim-random.ts";
 import { makeKeys } from "./stand-in-crypto.ts";
 import type { StrikeArea } from "./strikes.ts";
@@ -51,6 +54,7 @@ export interface WorldReport {
 const controlLimits: Partial<ControlLimits> = {
   reaperTickMs: 1000,
   recoveryTickMs: 4000,
+  collectTickMs: 15_000,
   tombstoneMs: 120_000,
 };
 /** Upkeep that finds nothing most of the time is cheaper than what it costs to look twice as often. */
@@ -60,6 +64,7 @@ const unhuntedLimits: Partial<ControlLimits> = {
   orderTickMs: 4000,
   leaseTickMs: 4000,
   keyTickMs: 6000,
+  collectTickMs: 40_000,
 };
 /** No world goes on for longer, in true time. */
 const longestMs = 3 * 3_600_000;
@@ -87,7 +92,9 @@ export class World {
   readonly addresses: Addresses = new Map();
   readonly vault = new MemoryKeyVault();
   readonly prober: Prober;
-  readonly objects: SimObjectStore;
+  readonly objects: SimByteStore;
+  readonly tenantKeys: TenantKeys;
+  readonly #rootPublicKey: ReturnType<typeof newSigningKey>["publicKey"];
   readonly #options: WorldOptions;
   readonly #callers = new Incarnation("callers");
   #number = 0;
@@ -133,9 +140,12 @@ export class World {
       if (owner?.alive !== false)
         oracle.violate("no component fails by a bug", `${owner?.name}: ${stackOf(error)}`);
     };
-    this.objects = new SimObjectStore({ loop, faults, random: random.child("objects") });
+    this.objects = new SimByteStore({ loop, faults, random: random.child("objects") });
+    const wrapping = new MemoryKeyWrapping();
+    this.tenantKeys = new TenantKeys({ store: this.objects, wrapping, random: random.child("operator") });
     const root = newSigningKey();
     const rootKey = new MemoryRootKey(root);
+    this.#rootPublicKey = root.publicKey;
     const privateKeys = this.vault;
     const base = options.hunting ? controlLimits : unhuntedLimits;
     const isBrief = options.hunting && numberOf(options.seed) % 3 === 1;
@@ -145,7 +155,7 @@ export class World {
     this.controls = ["cp1", "cp2"].map(
       (host) =>
         new ControlNode(
-          { host, tables: this.tables, objects: this.objects, rootKey, privateKeys, limits },
+          { host, tables: this.tables, objects: this.objects, wrapping, rootKey, privateKeys, limits },
           this.ports,
         ),
     );
@@ -199,6 +209,20 @@ export class World {
     for (const node of this.controls) node.start();
     loop.run(untilMs, () => oracle.violations.length > 0);
     if (oracle.violations.length === 0) checkSettled(this);
+    loop.after(
+      0,
+      undefined,
+      () =>
+        void checkSnapshots({
+          ...this.ports,
+          tables: this.tables,
+          objects: this.objects,
+          tenantKeys: this.tenantKeys,
+          random: random.child("reader"),
+          root: this.#rootPublicKey,
+        }),
+    );
+    loop.run(loop.nowMs + 1000, () => oracle.violations.length > 0);
     for (const node of this.gateways) node.count(this.rates);
     return {
       violations: oracle.violations,

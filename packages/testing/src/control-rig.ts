@@ -25,11 +25,13 @@ import {
   Secret,
   type SigningKeyStore,
 } from "@space/model";
+import { ChunkCollector, MemoryByteStore, snapshotStore, TenantKeys } from "@space/snapshot";
 import { type ControlStore, openControlStore } from "@space/store-sqlite";
 import { type FakeObjects, FakeWorker } from "./fake-worker.ts";
+import { MemoryKeyWrapping } from "./memory-key-wrapping.ts";
 import { MemoryKeyVault, MemoryRootKey } from "./memory-keys.ts";
-import { MemoryObjectStore } from "./memory-object-store.ts";
 import { RecordingAudit } from "./recording-audit.ts";
+import { SealedObjects } from "./sealed-objects.ts";
 import { SeededRandom } from "./seeded-random.ts";
 import { settle, VirtualClock } from "./virtual-clock.ts";
 
@@ -42,8 +44,11 @@ export class ControlRig {
   readonly rootKey: MemoryRootKey = new MemoryRootKey(this.root);
   readonly privateKeys: MemoryKeyVault = new MemoryKeyVault();
   readonly objects: FakeObjects = new Map();
-  /** R-5: where the sealed chains are. */
-  readonly identityObjects = new MemoryObjectStore();
+  /** Where snapshots are, and the tenants' wrapped keys. */
+  readonly store = new MemoryByteStore(() => this.clock.wallMs());
+  readonly wrapping = new MemoryKeyWrapping();
+  readonly #sealing = { store: this.store, random: new SeededRandom("sealing") };
+  readonly tenantKeys = new TenantKeys({ ...this.#sealing, wrapping: this.wrapping });
   readonly #directory = mkdtempSync(join(tmpdir(), "control-rig-"));
   readonly #limits: Partial<ControlLimits>;
   readonly #attached = new Map<FakeWorker, AttachedWorker>();
@@ -125,7 +130,10 @@ export class ControlRig {
       },
       {
         sandboxes: store.sandboxes,
-        objects: this.identityObjects,
+        snapshots: snapshotStore(this.#sealing),
+        tenantKeys: this.tenantKeys,
+        collector: (references) =>
+          new ChunkCollector({ ...this.#sealing, references, clock }, { graceMs: 0 }),
         installation: store.installation,
         signingKeys: seen(store.signingKeys),
         enrolments: store.enrolments,
@@ -137,6 +145,11 @@ export class ControlRig {
         audit: this.audit,
       },
     );
+  }
+
+  /** R-5: what is sealed with the key that seals the first caller's snapshots now. */
+  async sealed(): Promise<SealedObjects> {
+    return new SealedObjects(this.store, await this.tenantKeys.current(this.caller.tenantId));
   }
 
   /** The process is gone at this instant: nothing that it was about to do is written any more. */

@@ -27,6 +27,7 @@ import {
   type LeaseAnswer,
   type LeaseRequest,
   leaseNonceBytes,
+  manifestVersion,
   parseDigest,
   type ReceiverFeed,
   type RecordReceiver,
@@ -36,6 +37,7 @@ import {
   SpaceError,
   type StoreSuccession,
   sameRoute,
+  type TenantKey,
   type WorkerControl,
   type WorkerHello,
   type WorkerId,
@@ -260,7 +262,11 @@ export class FakeWorker implements WorkerControl, RecordReceiver, ReceiverFeed {
     });
   }
 
-  snapshot(identity: ExecutionIdentity, { previousManifest, chain }: SnapshotLinks): Promise<SnapshotAnswer> {
+  snapshot(
+    identity: ExecutionIdentity,
+    { previousManifest, chain }: SnapshotLinks,
+    { keyId }: Pick<TenantKey, "keyId">,
+  ): Promise<SnapshotAnswer> {
     const { sandboxId } = identity;
     return this.#command("snapshot", sandboxId, () => {
       const process = this.#process(sandboxId);
@@ -270,11 +276,12 @@ export class FakeWorker implements WorkerControl, RecordReceiver, ReceiverFeed {
       const chunk = digestOf(process.files);
       this.#objects.set(chunk, process.files);
       const manifest = {
-        version: 2,
+        version: manifestVersion,
         identity: record.identity,
         certificate: certificateDigest(record.certificate),
         previousManifest,
         chain,
+        keyId,
         substrate: "namespace",
         memory: this.canFreeze ? "frozen-on-worker" : "none",
         filesystem: [{ digest: chunk, sizeBytes: process.files.length + 1 }],

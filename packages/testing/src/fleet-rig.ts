@@ -7,7 +7,6 @@ import type { TestContext } from "node:test";
 import type { ControlLimits } from "@space/control-plane";
 import type { RouteEntry, SandboxId, Secret } from "@space/model";
 import { ControlRig } from "./control-rig.ts";
-import type { MemoryObjectStore } from "./memory-object-store.ts";
 import { settle } from "./virtual-clock.ts";
 import { verdictOf, WorkerRig } from "./worker-rig.ts";
 
@@ -23,15 +22,15 @@ export class Fleet {
   readonly b: WorkerRig;
   readonly #sockets = new Map<WorkerRig, Duplex>();
 
-  private constructor(rig: ControlRig, objects: MemoryObjectStore) {
+  private constructor(rig: ControlRig) {
     this.rig = rig;
-    this.a = new WorkerRig("worker a", objects);
-    this.b = new WorkerRig("worker b", objects);
+    this.a = new WorkerRig("worker a", rig.store);
+    this.b = new WorkerRig("worker b", rig.store);
   }
 
   static async open(context: TestContext, limits: Partial<ControlLimits> = {}): Promise<Fleet> {
     const { rig } = await ControlRig.open(context, { workers: 0, limits });
-    const fleet = new Fleet(rig, rig.identityObjects);
+    const fleet = new Fleet(rig);
     for (const side of [fleet.a, fleet.b]) {
       await fleet.boot(side);
       await fleet.dial(side);

@@ -21,6 +21,7 @@ import {
   SpaceError,
   type StoredChain,
   type StoredManifest,
+  type StoredSnapshot,
   type StoreSuccession,
   type TenantId,
   type TenantRecord,
@@ -31,6 +32,7 @@ import {
   changeRow,
   liveStates,
   mayChange,
+  newestSnapshot,
   newRow,
   type SandboxRow,
   stale,
@@ -38,6 +40,7 @@ import {
 } from "./memory-sandbox-rows.ts";
 import { MemorySigningKeys } from "./memory-signing-keys.ts";
 
+type SnapshotPage = { readonly after: SandboxId | null; readonly limit: number };
 type StoredLease = NonNullable<ReceiverRecord["lease"]>;
 
 interface Order {
@@ -187,9 +190,16 @@ export class MemoryControlTables {
     return this.#rows.get(sandboxId)?.segments.slice(0, limit) ?? [];
   }
 
-  identityObjects(sandboxId: SandboxId): readonly Digest[] {
-    const row = this.#rows.get(sandboxId);
-    return [...(row?.segments.map(({ digest }) => digest) ?? []), ...(row?.manifests.keys() ?? [])];
+  snapshots(tenantId: TenantId, { after, limit }: SnapshotPage): readonly StoredSnapshot[] {
+    return [...this.#rows.values()]
+      .flatMap((row) => (row.record.tenantId === tenantId ? newestSnapshot(row) : []))
+      .filter(({ sandboxId }) => after === null || sandboxId > after)
+      .toSorted((a, b) => (a.sandboxId < b.sandboxId ? -1 : 1))
+      .slice(0, limit);
+  }
+
+  pausing(tenantId: TenantId): readonly SandboxRecord[] {
+    return this.#where((record) => record.tenantId === tenantId && record.state === "pausing");
   }
 
   enqueue(effects: readonly SideEffect[]): readonly PendingSideEffect[] {

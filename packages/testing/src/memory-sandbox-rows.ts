@@ -18,6 +18,7 @@ import {
   type SandboxState,
   type SealedSegment,
   type SideEffect,
+  type StoredSnapshot,
 } from "@space/model";
 
 /** Everything that is stored about one sandbox, besides its orders. */
@@ -192,3 +193,11 @@ export function subjectOf(effect: SideEffect): string {
 }
 
 export const stale: ChangeOutcome = { kind: "stale" };
+
+/** What the sandbox may be resumed from, if anything. */
+export function newestSnapshot({ record, manifests }: SandboxRow): readonly StoredSnapshot[] {
+  const { sandboxId, snapshot, state } = record;
+  const stored = snapshot === null ? undefined : manifests.get(snapshot.digest);
+  if (snapshot === null || stored === undefined || state === "killing") return [];
+  return [{ sandboxId, digest: snapshot.digest, countersigned: stored.countersigned }];
+}

@@ -15,11 +15,14 @@ import type { TestAuthority } from "./test-authority.ts";
 interface TestChain {
   certificate: Digest;
   manifest: Digest | null;
-  /** What the next snapshot of the newest execution follows. */
+  /** What the next snapshot of the newest execution follows, and when its object is in the store. */
+  stored: Promise<void>;
   follows: SnapshotLinks | undefined;
   /** Since the newest object. */
   links: SealedLink[];
 }
+
+const nothing = Promise.resolve();
 
 /** the identity chains of a test that plays the control plane, sealed object by object. */
 export class TestChains {
@@ -40,7 +43,12 @@ export class TestChains {
   /** An execution was certified and installed. */
   certified(sandboxId: SandboxId, token: string): void {
     const certificate = certificateDigest(token);
-    const chain = this.#chains.get(sandboxId) ?? { manifest: null, follows: undefined, links: [] };
+    const chain = this.#chains.get(sandboxId) ?? {
+      manifest: null,
+      stored: nothing,
+      follows: undefined,
+      links: [],
+    };
     if ("certificate" in chain && chain.certificate === certificate) return;
     this.#chains.set(sandboxId, { ...chain, certificate, links: [...chain.links, { certificate: token }] });
   }
@@ -59,11 +67,15 @@ export class TestChains {
     const chain = this.#chains.get(sandboxId);
     if (chain === undefined) throw new TypeError("it has never run");
     const { follows: before, manifest, links } = chain;
-    if (before !== undefined && !links.some((link) => "certificate" in link)) return before;
+    if (before !== undefined && !links.some((link) => "certificate" in link)) {
+      await chain.stored;
+      return before;
+    }
     const bytes = this.bytesOf({ sandboxId, links, previous: before?.chain ?? null });
     const follows = { previousManifest: manifest, chain: sealedObjectDigest(bytes) };
-    Object.assign(chain, { follows, links: [] });
-    await this.#objects.put(follows.chain, bytes);
+    const stored = this.#objects.put(follows.chain, bytes);
+    Object.assign(chain, { follows, stored, links: [] });
+    await stored;
     return follows;
   }
 

@@ -233,11 +233,12 @@ function otherStatements(): readonly TokenVector[] {
   const certificate = seal("certificate", signer, certificatePayload);
   const digest = certificateDigest(certificate);
   const manifestPayload = {
-    version: 2,
+    version: 3,
     sbx: identityJson({ generation: "1" }),
     certificate: digest,
     previousManifest: null,
     chain: "1".repeat(64),
+    keyId: `tky_${"k".repeat(26)}`,
     substrate: "namespace",
     memory: "none",
     filesystem: [{ digest: "0".repeat(64), sizeBytes: 1024 }],

@@ -13,7 +13,6 @@ import {
   newActivationId,
   newAdmissionId,
   newSandboxId,
-  newTenantId,
   newWorkerId,
   parseDigest,
   parseGeneration,
@@ -23,19 +22,21 @@ import {
   SpaceError,
   type WorkerId,
 } from "@space/model";
-import { chunkedArchives } from "@space/object-store";
+import { MemoryByteStore, snapshotStore } from "@space/snapshot";
 import { FrameLink, headerValue, type LinkStream, type OperationHead, parseAnswerHead } from "@space/wire";
 import { createWorker, type Worker, type WorkerOptions, type WorkerPorts } from "@space/worker";
 import { FakeBridge } from "./fake-bridge.ts";
 import { FakeMachine, FakeSubstrate } from "./fake-machine.ts";
-import { MemoryObjectStore } from "./memory-object-store.ts";
 import { MemoryDisk, MemoryWorkerStore } from "./memory-worker-store.ts";
 import { RecordingAudit } from "./recording-audit.ts";
+import { SealedObjects, testTenantKey } from "./sealed-objects.ts";
 import { SeededRandom } from "./seeded-random.ts";
 import { TestAuthority } from "./test-authority.ts";
 import { TestChains } from "./test-chains.ts";
 import { settle, VirtualClock } from "./virtual-clock.ts";
 
+/** So that a few words are several chunks. */
+const tinyChunks = [{ untilChunk: Number.POSITIVE_INFINITY, bits: 1, minBytes: 8, maxBytes: 8 }];
 /** Of a sandbox that has never run here. */
 const nothingBefore = { previousManifest: null, chain: parseDigest("0".repeat(64)) };
 
@@ -82,7 +83,9 @@ export class WorkerRig {
   disk = new MemoryDisk();
   readonly machine = new FakeMachine();
   readonly bridge = new FakeBridge(this.machine);
-  readonly objects: MemoryObjectStore;
+  readonly store: MemoryByteStore;
+  /** What is sealed with the key of this control plane's one tenant. */
+  readonly objects: SealedObjects;
   readonly audit = new RecordingAudit();
   /** The gateway's thumbprint. */
   readonly presenter = hash("sha256", "gateway certificate", "base64url");
@@ -90,19 +93,18 @@ export class WorkerRig {
   leasedBy: TestAuthority;
   leaseSeconds = defaultLeaseSeconds;
   readonly chains: TestChains;
-  readonly #tenantId;
   #daemon: Daemon | undefined;
   #bridgeReachable = { yes: true };
   readonly #gatewaySockets: Duplex[] = [];
 
-  constructor(seed = "worker", objects = new MemoryObjectStore()) {
+  constructor(seed = "worker", store = new MemoryByteStore()) {
     this.random = new SeededRandom(seed);
     this.authority = new TestAuthority(this.clock, this.random);
     this.leasedBy = this.authority;
     this.workerId = newWorkerId(this.random);
-    this.#tenantId = newTenantId(this.random);
-    this.objects = objects;
-    this.chains = new TestChains(this.authority, objects);
+    this.store = store;
+    this.objects = new SealedObjects(store);
+    this.chains = new TestChains(this.authority, this.objects);
   }
 
   get daemon(): Daemon {
@@ -132,8 +134,10 @@ export class WorkerRig {
         {
           records: store,
           substrate,
-          objects: this.objects,
-          archives: chunkedArchives(this.objects, { chunkBytes: 8 }),
+          snapshots: snapshotStore(
+            { store: this.store, random: new SeededRandom("sealing") },
+            { classes: tinyChunks },
+          ),
           host: {
             connect: async () => {
               if (reachable.yes) return this.bridge.accept();
@@ -195,7 +199,7 @@ export class WorkerRig {
   request(identity: ExecutionIdentity, more: Partial<ActivateRequest> = {}): ActivateRequest {
     return {
       identity,
-      tenantId: this.#tenantId,
+      tenantId: testTenantKey.tenantId,
       template: "base",
       limits: { memoryBytes: 2 ** 29, cpus: 1, processes: 256, diskBytes: 2 ** 30 },
       variables: { A: "1" },
@@ -222,7 +226,8 @@ export class WorkerRig {
   async snapshot(identity: ExecutionIdentity): Promise<SnapshotAnswer> {
     const { sandboxId } = identity;
     const hasRun = this.chains.head(sandboxId) !== undefined;
-    return this.worker.control.snapshot(identity, hasRun ? await this.chains.seal(sandboxId) : nothingBefore);
+    const follows = hasRun ? await this.chains.seal(sandboxId) : nothingBefore;
+    return this.worker.control.snapshot(identity, follows, testTenantKey);
   }
 
   /** Pauses, as the control plane does, keeping the memory here or not. Returns where to resume from. */
@@ -239,7 +244,8 @@ export class WorkerRig {
   sourceOf({ manifest, signed }: SnapshotAnswer): NonNullable<ActivateRequest["from"]> {
     const digest = manifestDigest(signed);
     this.chains.committed(manifest.identity.sandboxId, signed);
-    return { manifest, digest, memory: "none", head: this.headOf(manifest, digest), since: null };
+    const head = this.headOf(manifest, digest);
+    return { manifest, digest, memory: "none", key: testTenantKey, head, since: null };
   }
 
   /** the signed head of a chain that ends with this snapshot, and with its execution. */

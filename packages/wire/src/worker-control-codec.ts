@@ -16,10 +16,13 @@ import {
   parseIdentity,
   parseSandboxId,
   parseTenantId,
+  parseTenantKeyId,
+  Secret,
   type SnapshotAnswer,
   type SnapshotManifest,
   SpaceError,
   snapshotChunkLimit,
+  type TenantKey,
   type WorkerInventory,
 } from "@space/model";
 
@@ -30,6 +33,7 @@ const signedManifestLimitBytes = 512 * 1024;
 export const inventoryLimit = 2000;
 const variablesLimit = 512;
 const variableLimitBytes = 64 * 1024;
+const tenantKeyBytes = 32;
 
 function bad(field: string, problem: string): SpaceError {
   return new SpaceError("input/invalid", { field, problem });
@@ -58,18 +62,19 @@ export function manifestToJson(manifest: SnapshotManifest): unknown {
 
 /** Reads a manifest strictly. It says nothing about who signed it. Throws `input/invalid`. */
 export function parseManifestJson(value: unknown): SnapshotManifest {
+  requireVersion(value);
   const manifest = members(value, "manifest", [
     "version",
     "identity",
     "certificate",
     "previousManifest",
     "chain",
+    "keyId",
     "substrate",
     "memory",
     "filesystem",
     "createdAtSeconds",
   ]);
-  if (manifest["version"] !== manifestVersion) throw bad("version", "is not known");
   const identity = parseIdentity(manifest["identity"]);
   if (manifest["substrate"] !== identity.placement.substrate) throw bad("substrate", "is not the identity's");
   return {
@@ -78,10 +83,37 @@ export function parseManifestJson(value: unknown): SnapshotManifest {
     certificate: parseDigest(manifest["certificate"]),
     previousManifest: parseNullableDigest(manifest["previousManifest"]),
     chain: parseDigest(manifest["chain"]),
+    keyId: parseTenantKeyId(manifest["keyId"]),
     substrate: identity.placement.substrate,
     memory: parseMemoryKept(manifest["memory"]),
     filesystem: parseChunks(manifest["filesystem"]),
     createdAtSeconds: parseInteger(manifest["createdAtSeconds"], "createdAtSeconds", 0, 2 ** 40),
+  };
+}
+
+/** What another version has in it is not known here, so it is looked at first. */
+function requireVersion(value: unknown): void {
+  const version = typeof value === "object" && value !== null && "version" in value && value.version;
+  if (version === manifestVersion) return;
+  if (typeof version !== "number" || !Number.isSafeInteger(version)) throw bad("version", "is none");
+  throw new SpaceError("snapshot/version", { version });
+}
+
+/** The key in the clear: only for the link from the control plane to a worker, which is encrypted. */
+export function tenantKeyToJson({ tenantId, keyId, secret }: TenantKey): unknown {
+  return { tenantId, keyId, secret: Buffer.from(secret.reveal()).toString("base64url") };
+}
+
+/** Reads a key strictly. What is refused is not in the error. Throws `input/invalid`. */
+export function parseTenantKey(value: unknown): TenantKey {
+  const key = members(value, "key", ["tenantId", "keyId", "secret"]);
+  const secret = Buffer.from(parseText(key["secret"], "secret", 64), "base64url");
+  if (secret.length !== tenantKeyBytes || secret.toString("base64url") !== key["secret"])
+    throw bad("secret", "is no key");
+  return {
+    tenantId: parseTenantId(key["tenantId"]),
+    keyId: parseTenantKeyId(key["keyId"]),
+    secret: new Secret(new Uint8Array(secret)),
   };
 }
 
@@ -110,7 +142,9 @@ export function activateRequestToJson(request: ActivateRequest): unknown {
     template: request.template,
     limits: request.limits,
     variables: request.variables,
-    ...(from === undefined ? {} : { from: { ...from, manifest: manifestToJson(from.manifest) } }),
+    ...(from === undefined
+      ? {}
+      : { from: { ...from, manifest: manifestToJson(from.manifest), key: tenantKeyToJson(from.key) } }),
   };
 }
 
@@ -129,13 +163,14 @@ export function parseActivateRequest(value: unknown): ActivateRequest {
     variables: parseVariables(whole["variables"]),
   };
   if (whole["from"] === undefined) return request;
-  const from = members(whole["from"], "from", ["manifest", "digest", "memory", "head", "since"]);
+  const from = members(whole["from"], "from", ["manifest", "digest", "memory", "key", "head", "since"]);
   return {
     ...request,
     from: {
       manifest: parseManifestJson(from["manifest"]),
       digest: parseDigest(from["digest"]),
       memory: parseMemoryKept(from["memory"]),
+      key: parseTenantKey(from["key"]),
       head: parseText(from["head"], "head"),
       since: parseNullableDigest(from["since"]),
     },

@@ -16,9 +16,12 @@ import {
   parseGeneration,
   parseSandboxId,
   parseTenantId,
+  parseTenantKeyId,
   parseWorkerId,
+  Secret,
   type SnapshotManifest,
   SpaceError,
+  type TenantKey,
   type WorkerControl,
   type WorkerHello,
   type WorkerReport,
@@ -37,12 +40,18 @@ const identity: ExecutionIdentity = freezeIdentity({
   activation: { id: parseActivationId(`act_${"b".repeat(26)}`), attempt: 2 },
 });
 const digest = parseDigest("d".repeat(64));
+const key: TenantKey = {
+  tenantId: parseTenantId(`ten_${"t".repeat(16)}`),
+  keyId: parseTenantKeyId(`tky_${"k".repeat(26)}`),
+  secret: new Secret(new Uint8Array(32).fill(5)),
+};
 const manifest: SnapshotManifest = {
-  version: 2,
+  version: 3,
   identity,
   certificate: digest,
   previousManifest: null,
   chain: digest,
+  keyId: key.keyId,
   substrate: "namespace",
   memory: "frozen-on-worker",
   filesystem: [{ digest, sizeBytes: 12 }],
@@ -56,7 +65,7 @@ const request: ActivateRequest = {
   template: "base",
   limits: { memoryBytes: 2 ** 29, cpus: 0.5, processes: 512, diskBytes: 2 ** 33 },
   variables: { A: "1" },
-  from: { manifest, digest, memory: "none", head: "head", since: digest },
+  from: { manifest, digest, memory: "none", key, head: "head", since: digest },
 };
 
 /** A clock whose delays end when the test says so. */
@@ -125,10 +134,10 @@ test("each command arrives with its parameters, and its answer comes back", asyn
     inventory: async () => inventory,
   });
   assert.deepEqual(await control.activate(request), { publicKey: "key", memory: true });
-  assert.deepEqual(await control.snapshot(identity, follows), { manifest, signed: "a.b.c" });
+  assert.deepEqual(await control.snapshot(identity, follows, key), { manifest, signed: "a.b.c" });
   await control.abortPause(identity);
   assert.deepEqual(await control.inventory(), inventory);
-  assert.deepEqual(seen, [request, [identity, follows], [identity]]);
+  assert.deepEqual(seen, [request, [identity, follows, key], [identity]]);
 });
 
 test("the worker's own error passes through with its details", async () => {

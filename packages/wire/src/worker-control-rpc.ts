@@ -24,6 +24,8 @@ import {
   parseInventory,
   parseNullableDigest,
   parseSnapshotAnswer,
+  parseTenantKey,
+  tenantKeyToJson,
 } from "./worker-control-codec.ts";
 
 /** How long the control plane waits for each command's answer. After it the effect is unknown; repeating is safe. */
@@ -51,8 +53,9 @@ export function workerControlClient(link: FrameLink, clock: Clock, workerId: Wor
   return {
     activate: async (request) =>
       parseActivateAnswer(await call("worker/activate", activateRequestToJson(request))),
-    snapshot: async (identity, { previousManifest, chain }) => {
-      const params = { identity: identityToJson(identity), previousManifest, chain };
+    snapshot: async (identity, { previousManifest, chain }, key) => {
+      const whose = identityToJson(identity);
+      const params = { identity: whose, previousManifest, chain, key: tenantKeyToJson(key) };
       return parseSnapshotAnswer(await call("worker/snapshot", params));
     },
     abortPause: async (identity) => {
@@ -69,12 +72,13 @@ export function workerControlHandlers(control: WorkerControl): ReadonlyMap<Worke
     [
       "worker/snapshot",
       async (params) => {
-        const names = ["identity", "previousManifest", "chain"];
-        const { identity, previousManifest, chain } = members(params, "params", names);
-        const answer = await control.snapshot(parseIdentity(identity), {
+        const names = ["identity", "previousManifest", "chain", "key"];
+        const { identity, previousManifest, chain, key } = members(params, "params", names);
+        const follows = {
           previousManifest: parseNullableDigest(previousManifest),
           chain: parseDigest(chain),
-        });
+        };
+        const answer = await control.snapshot(parseIdentity(identity), follows, parseTenantKey(key));
         return { ...answer, manifest: manifestToJson(answer.manifest) };
       },
     ],

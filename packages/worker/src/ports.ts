@@ -4,16 +4,15 @@
 import type { Duplex } from "node:stream";
 import type {
   ActivationStore,
-  ArchiveStore,
   AuditSink,
   BootClock,
   IdentityVerdict,
   NeededAccess,
-  ObjectStore,
   Random,
   RuntimeRecord,
   RuntimeRecordStore,
   SandboxId,
+  SnapshotStore,
   Substrate,
   SuccessionStore,
 } from "@space/model";
@@ -48,10 +47,8 @@ export interface WorkerPorts {
   /** Owned by the caller: the worker does not close it. */
   readonly records: WorkerStore;
   readonly substrate: Substrate;
-  /** Signed manifests of snapshots and the objects of their sealed chains, by their digests. */
-  readonly objects: ObjectStore;
-  /** File systems of snapshots. */
-  readonly archives: ArchiveStore;
+  /** Sealed snapshots: their contents, their manifests, the objects of their chains. Opened with the key that a command brings. */
+  readonly snapshots: SnapshotStore;
   readonly host: HostConnector;
   readonly clock: BootClock;
   readonly random: Random;

@@ -10,6 +10,7 @@ import type {
   Digest,
   SandboxId,
   TenantId,
+  TenantKeyId,
   WorkerId,
 } from "../ids.ts";
 import type { SandboxState } from "../lifecycle.ts";
@@ -244,6 +245,22 @@ export interface AuditFields {
     readonly code: ErrorCode;
   };
   /** Work without a caller failed; it is tried again. */
+  /** What no snapshot needed was removed from the store, and what a pause came to need was put back; in chunks. */
+  "snapshot/collected": {
+    readonly tenantId: TenantId;
+    readonly keyId: TenantKeyId;
+    readonly removed: number;
+    readonly removedBytes: number;
+    readonly restored: number;
+  };
+  /** A new version of a tenant's key seals its snapshots from now on. */
+  "tenant-key/rotated": { readonly tenantId: TenantId; readonly keyId: TenantKeyId };
+  /** Every tenant's keys are under this key-encryption key, and those before it are gone. */
+  "key-encryption/rotated": {
+    readonly wrappingKey: string;
+    readonly rewrapped: number;
+    readonly kept: number;
+  };
   "upkeep/failed": { readonly task: string; readonly sandboxId: SandboxId | null; readonly code: ErrorCode };
   /** Somebody dialled a private hop and was not let in: no certificate, another authority's, or a name that has no business there. */
   "mesh/refused": { readonly problem: string; readonly peer: string };

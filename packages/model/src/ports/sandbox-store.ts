@@ -210,6 +210,13 @@ export interface StoredManifest {
   readonly executionPublicKey: string;
 }
 
+/** The newest snapshot of a sandbox that may still be resumed from it. */
+export interface StoredSnapshot {
+  readonly sandboxId: SandboxId;
+  readonly digest: Digest;
+  readonly countersigned: string;
+}
+
 /** R-5: newest first, as `verifyChain` takes them. */
 export interface StoredChain {
   readonly certificates: readonly string[];
@@ -266,8 +273,16 @@ export interface SandboxStore {
   ): Promise<ChainLinks>;
   /** R-5: the objects of its sealed chain, the newest first. */
   segments(sandboxId: SandboxId, limit: number): Promise<readonly SealedSegment[]>;
-  /** What the object store may hold about the sandbox's identity: its sealed chain's objects and its manifests. Nothing after `finish-kill`. */
-  identityObjects(sandboxId: SandboxId): Promise<readonly Digest[]>;
+  /**
+   * The newest snapshots of a tenant's sandboxes, but of those that are being killed, in the order of their ids: those behind
+   * `after`, `limit` at most.
+   */
+  snapshots(
+    tenantId: TenantId,
+    page: { readonly after: SandboxId | null; readonly limit: number },
+  ): Promise<readonly StoredSnapshot[]>;
+  /** The tenant's sandboxes that are `pausing` now. */
+  pausing(tenantId: TenantId): Promise<readonly Pick<SandboxRecord, "sandboxId" | "revision">[]>;
 
   /** Adds side effects without a change of state (a late start that must be torn down). */
   enqueue(effects: readonly SideEffect[]): Promise<readonly PendingSideEffect[]>;

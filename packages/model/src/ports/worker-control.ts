@@ -6,6 +6,7 @@ import type { Digest, SandboxId, TenantId, WorkerId } from "../ids.ts";
 import type { LeaseAnswer, LeaseRequest } from "../lease.ts";
 import type { MemoryKept, SnapshotManifest } from "../snapshot.ts";
 import type { StoreSuccession } from "../store-succession.ts";
+import type { TenantKey } from "../tenant-key.ts";
 import type { ReceiverFeed } from "./receiver-feed.ts";
 import type { ExecutionLimits } from "./substrate.ts";
 
@@ -21,6 +22,8 @@ export interface ActivateRequest {
     readonly manifest: SnapshotManifest;
     readonly digest: Digest;
     readonly memory: MemoryKept;
+    /** The version that the manifest names. For this restore alone: it is written nowhere. */
+    readonly key: TenantKey;
     /** the signed head of the sandbox's chain. It names the manifest, so that no older one passes for the newest. */
     readonly head: string;
     /**
@@ -60,9 +63,9 @@ export interface WorkerControl {
   activate(request: ActivateRequest): Promise<ActivateAnswer>;
   /**
    * Verifies the chain that is to be sealed in the snapshot (R-5), ends the epoch, stops admitting, flushes, freezes and
-   * snapshots. The guest stays frozen until the next command.
+   * snapshots, sealed with this key of the tenant, which is written nowhere. The guest stays frozen until the next command.
    */
-  snapshot(identity: ExecutionIdentity, follows: SnapshotLinks): Promise<SnapshotAnswer>;
+  snapshot(identity: ExecutionIdentity, follows: SnapshotLinks, key: TenantKey): Promise<SnapshotAnswer>;
   /** A pause that lost: the frozen guest runs and admits again under the same identity, in a new epoch. */
   abortPause(identity: ExecutionIdentity): Promise<void>;
   /** What it serves and keeps frozen now: asked for where the digest of its record set is not the one expected. */

@@ -3,13 +3,22 @@
 
 import { type ChainExport, chainExportToText } from "@space/capability";
 import type { KeyAdministration } from "@space/control-plane";
-import { members, parseSandboxId, type SandboxId, type SigningKeyRecord, SpaceError } from "@space/model";
+import {
+  members,
+  parseSandboxId,
+  parseTenantId,
+  type SandboxId,
+  type SigningKeyRecord,
+  SpaceError,
+} from "@space/model";
 import type { RootKeyFile } from "../data/root-key-file.ts";
+import type { SnapshotKeys } from "./snapshot-keys.ts";
 
 /** What an operator may ask of an installation, whether it runs or not. */
 export interface AdminTarget {
   readonly keys: KeyAdministration;
   readonly rootKey: RootKeyFile;
+  readonly snapshotKeys: SnapshotKeys;
   chain(sandboxId: SandboxId): Promise<ChainExport | undefined>;
 }
 
@@ -33,6 +42,18 @@ export async function answerAdmin(target: AdminTarget, method: unknown, params: 
       await target.rootKey.lent(pathOrNone(rootKey), () => target.keys.revoke(whole));
       return viewOf(target);
     }
+    case "keys/tenants":
+      members(params, "params", []);
+      return target.snapshotKeys.view();
+    case "keys/rotate-tenant":
+      await target.snapshotKeys.rotateTenant(
+        parseTenantId(members(params, "params", ["tenantId"])["tenantId"]),
+      );
+      return target.snapshotKeys.view();
+    case "keys/rewrap":
+      members(params, "params", []);
+      await target.snapshotKeys.rewrap();
+      return target.snapshotKeys.view();
     case "chain/export": {
       const sandboxId = parseSandboxId(members(params, "params", ["sandboxId"])["sandboxId"]);
       const chain = await target.chain(sandboxId);

@@ -9,11 +9,13 @@ import { openControlAudit } from "../data/control-audit.ts";
 import { openDataDirectory, runDirectory } from "../data/data-directory.ts";
 import { openInstallationKeys } from "../data/installation-keys.ts";
 import { issuer } from "../data/issuer.ts";
+import { openSnapshotStorage } from "../data/snapshot-storage.ts";
 import { UsageError } from "../failure.ts";
 import { systemClock } from "../host/system-clock.ts";
 import { systemRandom } from "../host/system-random.ts";
 import { answerAdmin } from "./admin-service.ts";
 import { askAdmin } from "./admin-socket.ts";
+import { SnapshotKeys } from "./snapshot-keys.ts";
 
 /** Where a running installation listens for its operators. */
 export function adminSocketPath(run: string): string {
@@ -38,10 +40,11 @@ async function askFiles(data: string, method: string, params: unknown): Promise<
     const audit = openControlAudit(directory.root);
     try {
       const { rootKey, privateKeys } = openInstallationKeys(directory);
+      const snapshotKeys = new SnapshotKeys({ ...(await openSnapshotStorage(directory)), audit });
       const ports = { ...store, rootKey, privateKeys, clock: systemClock, random: systemRandom, audit };
       const target = await openOfflineKeys(issuer, ports);
       audit.signWith(target.auditCheckpoint);
-      return await answerAdmin({ ...target, rootKey }, method, params);
+      return await answerAdmin({ ...target, rootKey, snapshotKeys }, method, params);
     } finally {
       await audit.close();
       store.close();

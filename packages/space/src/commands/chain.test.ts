@@ -2,7 +2,16 @@
 // Copyright 2026 The SPACE authors
 
 import assert from "node:assert/strict";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
@@ -24,12 +33,17 @@ import {
   freezeIdentity,
   manifestVersion,
   parseActivationId,
+  parseDigest,
   parseGeneration,
   parseSandboxId,
+  parseTenantId,
   parseWorkerId,
+  type TenantKey,
 } from "@space/model";
-import { DirectoryObjectStore } from "@space/object-store";
+import { placeOf, snapshotStore } from "@space/snapshot";
+import { keyEncryptionPath, openSnapshotStorage } from "../data/snapshot-storage.ts";
 import { explain } from "../failure.ts";
+import { systemRandom } from "../host/system-random.ts";
 import { chain } from "./chain.ts";
 
 const root = newSigningKey();
@@ -38,7 +52,10 @@ const keys = [{ kid: signer.kid, publicKey: publicKeyText(signer.publicKey) }];
 const bundle = signKeyBundle(root, { version: 1, issuedAtSeconds: 1_800_000_000, keys });
 const sandboxId = parseSandboxId(`i${"s".repeat(20)}`);
 
+const tenantId = parseTenantId(`ten_${"t".repeat(16)}`);
+
 let data = "";
+let key: TenantKey;
 /** Each snapshot's digest, the oldest first, and the objects of its chain. */
 let snapshots: Digest[] = [];
 let sealed: Digest[] = [];
@@ -49,11 +66,16 @@ beforeEach(async () => {
   [snapshots, sealed] = [[], []];
   mkdirSync(join(data, "control"));
   writeFileSync(join(data, "control/root.pub"), `${publicKeyText(root.publicKey)}\n`);
-  const objects = await DirectoryObjectStore.open(join(data, "objects"));
+  const { store, tenantKeys } = await openSnapshotStorage(folders());
+  await tenantKeys.current(parseTenantId(`ten_${"o".repeat(16)}`));
+  await tenantKeys.rotate(tenantId);
+  key = await tenantKeys.current(tenantId);
+  await tenantKeys.rotate(tenantId); // the snapshots are not sealed with the newest
+  const { objects } = snapshotStore({ store, random: systemRandom }).open(key);
   let previous: Digest | null = null;
   let pending: SealedLink[] = [];
   for (const generation of ["1", "2", "3"]) {
-    const key = newSigningKey();
+    const execution = newSigningKey();
     const identity = freezeIdentity({
       sandboxId,
       generation: parseGeneration(generation),
@@ -65,7 +87,7 @@ beforeEach(async () => {
     });
     const certificate: string = signCertificate(signer, {
       identity,
-      publicKey: publicKeyText(key.publicKey),
+      publicKey: publicKeyText(execution.publicKey),
       previous,
       restoredFrom: snapshots.at(-1) ?? null,
       origin: { kind: "self" },
@@ -82,12 +104,13 @@ beforeEach(async () => {
     const object = sealedObjectDigest(bytes);
     await objects.put(object, bytes);
     sealed.push(object);
-    const signed = signManifest(key, {
+    const signed = signManifest(execution, {
       version: manifestVersion,
       identity,
       certificate: previous,
       previousManifest: snapshots.at(-1) ?? null,
       chain: object,
+      keyId: key.keyId,
       substrate: "namespace",
       memory: "none",
       filesystem: [],
@@ -98,6 +121,9 @@ beforeEach(async () => {
     await objects.put(manifestDigest(signed), Buffer.from(signed));
   }
 });
+
+const folders = () => ({ control: join(data, "control"), objects: join(data, "objects") });
+const fileOf = (digest: string): string => join(data, "objects", placeOf(key, parseDigest(digest)));
 
 afterEach(() => rmSync(data, { recursive: true, force: true }));
 
@@ -112,9 +138,9 @@ async function run(...args: readonly string[]): Promise<string> {
 const failure = (...args: readonly string[]): Promise<string> => run(...args).then(() => "none", explain);
 
 describe("chain verify --snapshot", () => {
-  it("R-5: shows a snapshot's history from the objects and the root's public key alone, by the beginning of its digest", async () => {
+  it("R-5: shows a snapshot's history from the store, the key-encryption keys and the root's public key alone", async () => {
     const newest = snapshots[2] ?? "";
-    const text = await run("--snapshot", newest.slice(0, 12));
+    const text = await run("--snapshot", newest);
     assert.match(text, /snapshot [0-9a-f]{12} of generation 3/);
     assert.match(text, /3 certificates and 2 snapshots before it verify to the root, newest first/);
     assert.deepEqual(
@@ -144,17 +170,37 @@ describe("chain verify --snapshot", () => {
       /does not hold: object 1 of 3, bundle: unknown key/,
     );
     const [first = "", second = ""] = sealed;
-    const path = (digest: string): string => join(data, "objects", digest.slice(0, 2), digest);
-    const [whole, another] = [readFileSync(path(first)), readFileSync(path(second))];
-    writeFileSync(path(first), another);
+    const [whole, another] = [readFileSync(fileOf(first)), readFileSync(fileOf(second))];
+    writeFileSync(fileOf(first), another);
     assert.match(await failure("--snapshot", newest), /does not hold: object [0-9a-f]{12}: damaged/);
-    rmSync(path(first));
+    rmSync(fileOf(first));
     assert.match(await failure("--snapshot", newest), /does not hold: object [0-9a-f]{12}: missing/);
-    writeFileSync(path(first), whole);
+    writeFileSync(fileOf(first), whole);
     assert.equal(await failure("--snapshot", newest), "none");
-    rmSync(path(newest));
+    rmSync(fileOf(newest));
     assert.match(await failure("--snapshot", newest), /snapshot\/missing/);
-    assert.match(await failure("--snapshot", newest.slice(0, 12)), /no object begins with/);
+  });
+
+  it("R-5: nothing can be read without the key-encryption keys; with a copy of both anywhere else everything can", async () => {
+    const newest = snapshots[2] ?? "";
+    const [copy, keys] = [join(data, "copy"), join(data, "copied-keys")];
+    renameSync(join(data, "objects"), copy);
+    renameSync(keyEncryptionPath(join(data, "control")), keys);
+    rmSync(join(data, "control/snapshots.json"));
+    const copies = ["--objects", copy, "--keys", keys];
+    assert.match(await run("--snapshot", newest, ...copies), /of generation 3/);
+    assert.match(
+      await failure("--snapshot", newest, "--objects", copy),
+      /put the file of key-encryption keys back/,
+    );
+    chmodSync(keys, 0o644);
+    assert.match(await failure("--snapshot", newest, ...copies), /is open to others/);
+    chmodSync(keys, 0o600);
+    writeFileSync(
+      keys,
+      readFileSync(keys, "utf8").replace(/^./, (digit) => (digit === "0" ? "1" : "0")),
+    );
+    assert.match(await failure("--snapshot", newest, ...copies), /key-wrapping\/unknown/);
   });
 
   it("R-5: an object that is no manifest is no snapshot", async () => {
@@ -162,9 +208,9 @@ describe("chain verify --snapshot", () => {
   });
 
   it("takes nothing that could be somebody else's digest", async () => {
-    for (const beginning of ["", "abc", "x".repeat(64), "A".repeat(12), "../../../../etc", "0".repeat(65)])
-      assert.match(await failure("--snapshot", beginning), /takes the digest/, beginning);
-    assert.match(await failure("--snapshot", "0".repeat(12)), /no object begins/);
+    for (const beginning of ["", "abc", "x".repeat(64), "a".repeat(12), "../../../../etc", "0".repeat(65)])
+      assert.match(await failure("--snapshot", beginning), /takes the whole digest/, beginning);
+    assert.match(await failure("--snapshot", "0".repeat(64)), /snapshot\/missing/);
     assert.match(
       await failure("--snapshot", snapshots[0] ?? "", "--objects", join(data, "none")),
       /store\/failed/,

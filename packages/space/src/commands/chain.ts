@@ -14,6 +14,7 @@ import {
 import { identityToJson } from "@space/model";
 import { replaceFile } from "@space/platform-linux/durable-file";
 import { askInstallation } from "../admin/open-admin.ts";
+import { readSnapshotStorage } from "../data/snapshot-storage.ts";
 import { UsageError } from "../failure.ts";
 import { defaultDataFolder, readArguments, toStdout, type Write } from "./arguments.ts";
 import { snapshotJson, snapshotText, verifySnapshotIn } from "./snapshot-chain.ts";
@@ -26,12 +27,13 @@ const options = {
   out: { type: "string" },
   snapshot: { type: "string" },
   objects: { type: "string" },
+  keys: { type: "string" },
 } as const;
 
 /**
  * `./space chain verify SANDBOX` verifies in this process, against the data directory's pinned root, what the control plane
  * has; `--file FILE --root ROOTPUB` needs nothing else. `./space chain verify --snapshot DIGEST` verifies the history that is
- * sealed in a snapshot, from the objects alone, whether the control plane runs or is lost. `./space chain export SANDBOX --out FILE` writes what it needs.
+ * sealed in a snapshot, from the store of snapshots and the key-encryption keys, whether the control plane runs or is lost. `./space chain export SANDBOX --out FILE` writes what it needs.
  */
 export async function chain(args: readonly string[], write: Write = toStdout): Promise<number> {
   const { values, positionals } = readArguments(args, { options, allowPositionals: true });
@@ -40,11 +42,14 @@ export async function chain(args: readonly string[], write: Write = toStdout): P
   if (rest.length > 0) throw new UsageError("one sandbox at a time");
   if (what === "verify" && values.snapshot !== undefined && sandboxId === undefined) {
     const root = rootOf(values.root ?? join(data, "control", "root.pub"));
-    const verified = await verifySnapshotIn(
-      resolve(values.objects ?? join(data, "objects")),
-      values.snapshot,
-      root,
+    const storage = await readSnapshotStorage(
+      { control: join(data, "control"), objects: join(data, "objects") },
+      {
+        ...(values.objects && { objects: resolve(values.objects) }),
+        ...(values.keys && { keys: resolve(values.keys) }),
+      },
     );
+    const verified = await verifySnapshotIn(storage, values.snapshot, root);
     write(values.json ? `${JSON.stringify(snapshotJson(verified), undefined, 1)}\n` : snapshotText(verified));
     return 0;
   }

@@ -7,6 +7,8 @@ const text = `SPACE runs untrusted code for AI agents in isolated, stateful sand
       --json                the same as one JSON document
   ./space up                start SPACE here; E2B's SDKs work against it unmodified
       --data DIR            where everything is kept                (default: .space/data in the checkout)
+      --snapshots DIR       where snapshots are kept, sealed        (default: in the data directory)
+      --s3-endpoint URL --s3-bucket NAME --s3-credentials FILE [--s3-region REGION]   ... or in a bucket
       --listen HOST:PORT    plain HTTP for the API and URL mode     (default: 127.0.0.1:7680)
       --tls-listen HOST:PORT  HTTPS for domain mode                 (default: 127.0.0.1:7643)
       --domain NAME         sandboxes are <port>-<id>.NAME          (default: space.localhost)
@@ -49,9 +51,12 @@ const text = `SPACE runs untrusted code for AI agents in isolated, stateful sand
   ./space keys rotate       let a new key sign; the one before is trusted for three minutes more
   ./space keys revoke KID   trust a key no longer, from now on
       --root-key FILE       where the root key is, when it is not kept in the data directory
+  ./space keys tenants      the keys that snapshots are sealed with, and under which key they are wrapped (--data DIR, --json)
+  ./space keys rotate-tenant TENANT   seal this tenant's next snapshots with a new key; what there is stays readable
+  ./space keys rewrap       a new key-encryption key, and every tenant's keys under it
   ./space chain verify SANDBOX   verify a sandbox's identity chain down to its first execution (--data DIR, --json)
   ./space chain verify --file FILE --root ROOTPUB   the same from an export alone; ROOTPUB is the key or a file with it
-  ./space chain verify --snapshot DIGEST   what is sealed in a snapshot, from its objects alone (--objects DIR, --root ROOTPUB, --json)
+  ./space chain verify --snapshot DIGEST   what is sealed in a snapshot, without the control plane (--objects DIR, --keys FILE, --root ROOTPUB, --json)
   ./space chain export SANDBOX --out FILE   write the chain with all that verifies it
   ./space workers list      the workers of this machine (--data DIR, --json)
   ./space workers enrol NAME     let a worker whose store is refused start as a new one

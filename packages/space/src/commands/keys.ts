@@ -5,6 +5,7 @@ import { resolve } from "node:path";
 import type { SigningKeyRecord } from "@space/model";
 import type { KeysAnswer } from "../admin/admin-service.ts";
 import { askInstallation } from "../admin/open-admin.ts";
+import type { SnapshotKeysView } from "../admin/snapshot-keys.ts";
 import { UsageError } from "../failure.ts";
 import { defaultDataFolder, toStdout, type Write } from "./arguments.ts";
 
@@ -15,7 +16,10 @@ interface Options {
   readonly words: readonly string[];
 }
 
-/** `./space keys list|rotate|revoke KID`: the signing keys of an installation that runs, or of one that does not. */
+/**
+ * `./space keys list|rotate|revoke KID`: the signing keys of an installation that runs, or of one that does not; and
+ * `./space keys tenants|rotate-tenant TENANT|rewrap`: the keys that snapshots are sealed with.
+ */
 export async function keys(args: readonly string[], write: Write = toStdout): Promise<number> {
   const options = parse(args);
   const [what, kid, ...rest] = options.words;
@@ -24,7 +28,34 @@ export async function keys(args: readonly string[], write: Write = toStdout): Pr
     return show(options, "keys/rotate", { rootKey: options.rootKey }, write);
   if (rest.length === 0 && kid !== undefined && what === "revoke")
     return show(options, "keys/revoke", { kid, rootKey: options.rootKey }, write);
-  throw new UsageError("say what to do: ./space keys list, ./space keys rotate, or ./space keys revoke KID");
+  if (rest.length === 0 && (await sealingKeys(options, [what, kid], write))) return 0;
+  throw new UsageError(
+    "say what to do: ./space keys list, rotate, or revoke KID; ./space keys tenants, rotate-tenant TENANT, or rewrap",
+  );
+}
+
+async function sealingKeys(
+  options: Options,
+  [what, tenantId]: readonly [string | undefined, string | undefined],
+  write: Write,
+): Promise<boolean> {
+  const isOne = what === "rotate-tenant" && tenantId !== undefined;
+  if (!isOne && (tenantId !== undefined || (what !== "tenants" && what !== "rewrap"))) return false;
+  if (options.rootKey !== null) throw new UsageError("--root-key is for signing keys");
+  const answer = await askInstallation(options.data, `keys/${what}`, isOne ? { tenantId } : {});
+  const view = answer as SnapshotKeysView; // cast: our own process's answer
+  write(options.json ? `${JSON.stringify(view, undefined, 1)}\n` : sealingTable(view));
+  return true;
+}
+
+function sealingTable({ tenants, wrappingKeys: [newest = "", ...older] }: SnapshotKeysView): string {
+  const rows = tenants.flatMap(({ tenantId, keys: [current, ...before] }) => [
+    `${tenantId}  ${current}  seals`,
+    ...before.map((keyId) => `${tenantId}  ${keyId}  opens what it has sealed`),
+  ]);
+  const rest =
+    older.length === 0 ? "" : `, and still ${older.length} older: ./space keys rewrap ends with one`;
+  return `${rows.length === 0 ? "no tenant has paused anything yet" : rows.join("\n")}\n\nwrapped under ${newest}${rest}\n`;
 }
 
 async function show(options: Options, method: string, params: object, write: Write): Promise<number> {

@@ -10,12 +10,19 @@ import {
   type SealedLink,
   verifySealedManifest,
 } from "@space/capability";
-import { type Digest, identityToJson, parseDigest, type SnapshotManifest } from "@space/model";
-import { DirectoryObjectStore } from "@space/object-store";
+import {
+  type Digest,
+  identityToJson,
+  isSpaceError,
+  type ObjectStore,
+  parseDigest,
+  type SnapshotManifest,
+  SpaceError,
+} from "@space/model";
+import { snapshotStore } from "@space/snapshot";
+import type { SnapshotStorage } from "../data/snapshot-storage.ts";
 import { UsageError } from "../failure.ts";
-
-/** Fewer characters of a digest could be those of several objects by chance. */
-const leastPrefix = 12;
+import { systemRandom } from "../host/system-random.ts";
 
 /** One statement of the history, as it was verified. */
 interface SealedStep {
@@ -32,18 +39,20 @@ export interface VerifiedSnapshot {
 }
 
 /**
- * Verifies the snapshot in this directory whose manifest's digest begins so. It shows that the history is whole and signed; that
- * the control plane has committed it, and that none is newer, only the control plane can show. Throws `snapshot/chain-refused`,
- * `snapshot/refused` or `store/failed`.
+ * Verifies the snapshot whose manifest has this digest. It shows that the history is whole and signed; that the control plane
+ * has committed it, and that none is newer, only the control plane can show. Throws `snapshot/chain-refused`,
+ * `snapshot/refused`, `snapshot/missing`, `key-wrapping/…` or `store/failed`.
  */
 export async function verifySnapshotIn(
-  directory: string,
-  beginning: string,
+  { store, tenantKeys }: Pick<SnapshotStorage, "store" | "tenantKeys">,
+  text: string,
   root: KeyObject,
 ): Promise<VerifiedSnapshot> {
-  const objects = await DirectoryObjectStore.existing(directory);
-  const digest = await oneOf(objects, beginning);
-  const signed = Buffer.from(await objects.get(digest)).toString("utf8");
+  if (!/^[0-9a-f]{64}$/.test(text))
+    throw new UsageError("--snapshot takes the whole digest of a snapshot, 64 characters");
+  const digest = parseDigest(text);
+  const { objects, bytes } = await find({ store, tenantKeys }, digest);
+  const signed = Buffer.from(bytes).toString("utf8");
   const { chain } = readVouchedManifest(signed, digest);
   const steps: SealedStep[] = [];
   const onLink = (link: SealedLink, end: SealedEnd): void => {
@@ -55,16 +64,24 @@ export async function verifySnapshotIn(
   return { digest, manifest: verifySealedManifest(signed, end), steps };
 }
 
-async function oneOf(objects: DirectoryObjectStore, beginning: string): Promise<Digest> {
-  if (!/^[0-9a-f]{12,64}$/.test(beginning))
-    throw new UsageError(
-      `--snapshot takes the digest of a snapshot, or its first ${leastPrefix} characters or more`,
-    );
-  if (beginning.length === 64) return parseDigest(beginning);
-  const [found, another] = await objects.namedLike(beginning);
-  if (found === undefined) throw new UsageError(`no object begins with ${beginning}`);
-  if (another !== undefined) throw new UsageError(`more than one object begins with ${beginning}`);
-  return found;
+/** Sealed with which tenant's key, of which version, is not to be seen from outside: each is tried. */
+async function find(
+  { store, tenantKeys }: Pick<SnapshotStorage, "store" | "tenantKeys">,
+  digest: Digest,
+): Promise<{ readonly objects: ObjectStore; readonly bytes: Uint8Array }> {
+  const snapshots = snapshotStore({ store, random: systemRandom });
+  for (const tenantId of await tenantKeys.tenants()) {
+    for (const keyId of await tenantKeys.versions(tenantId)) {
+      const { objects } = snapshots.open(await tenantKeys.find(tenantId, keyId));
+      const bytes = await objects.get(digest).catch(missingAsUndefined);
+      if (bytes !== undefined) return { objects, bytes };
+    }
+  }
+  throw new SpaceError("snapshot/missing", { digest });
+}
+
+function missingAsUndefined(error: unknown): undefined {
+  if (!isSpaceError(error, "snapshot/missing")) throw error;
 }
 
 export function snapshotJson({ digest, manifest, steps }: VerifiedSnapshot): unknown {

@@ -2,7 +2,10 @@
 // Copyright 2026 The SPACE authors
 
 import { isIP } from "node:net";
+import { resolve } from "node:path";
 import { defaultLeaseSeconds, longestLeaseSeconds, shortestLeaseSeconds } from "@space/model";
+import * as v from "valibot";
+import { type SnapshotPlace, snapshotPlaceSchema } from "../data/snapshot-place.ts";
 import { UsageError } from "../failure.ts";
 import type { WorkerConfig } from "../worker/worker-config.ts";
 import { defaultDataFolder, readArguments } from "./arguments.ts";
@@ -15,6 +18,8 @@ export interface ListenAddress {
 
 export interface UpOptions {
   readonly data: string;
+  /** Where snapshots are; undefined: where they have been. */
+  readonly snapshots: SnapshotPlace | undefined;
   readonly listen: ListenAddress;
   readonly tlsListen: ListenAddress;
   readonly domain: string;
@@ -29,6 +34,11 @@ export interface UpOptions {
 const workersLimit = 16;
 const flags = {
   data: { type: "string" },
+  snapshots: { type: "string" },
+  "s3-endpoint": { type: "string" },
+  "s3-bucket": { type: "string" },
+  "s3-region": { type: "string" },
+  "s3-credentials": { type: "string" },
   listen: { type: "string", default: "127.0.0.1:7680" },
   "tls-listen": { type: "string", default: "127.0.0.1:7643" },
   domain: { type: "string", default: "space.localhost" },
@@ -44,6 +54,7 @@ export function parseUpOptions(args: readonly string[]): UpOptions {
   const values = readArguments(args, { options: flags, allowPositionals: false }).values;
   const options: UpOptions = {
     data: values.data ?? defaultDataFolder,
+    snapshots: parsePlace(values),
     listen: parseListen("--listen", values.listen),
     tlsListen: parseListen("--tls-listen", values["tls-listen"]),
     domain: parseDomain(values.domain),
@@ -64,6 +75,27 @@ export function parseUpOptions(args: readonly string[]): UpOptions {
     }
   }
   return options;
+}
+
+type PlaceFlags = Partial<
+  Record<"snapshots" | "s3-endpoint" | "s3-bucket" | "s3-region" | "s3-credentials", string>
+>;
+
+/** A directory or a bucket. The key pair is in a file: arguments are seen by everybody on the host. */
+function parsePlace(flags: PlaceFlags): SnapshotPlace | undefined {
+  const { snapshots, "s3-endpoint": endpoint, "s3-bucket": bucket, "s3-credentials": file } = flags;
+  const region = flags["s3-region"] ?? "us-east-1";
+  const isBucket = [endpoint, bucket, file, flags["s3-region"]].some((value) => value !== undefined);
+  if (snapshots !== undefined && isBucket)
+    throw new UsageError("snapshots are kept in one place: give --snapshots, or the --s3 flags");
+  if (snapshots !== undefined) return { kind: "directory", path: resolve(snapshots) };
+  if (!isBucket) return undefined;
+  if (endpoint === undefined || bucket === undefined || file === undefined)
+    throw new UsageError("a bucket needs --s3-endpoint, --s3-bucket and --s3-credentials");
+  const place = { kind: "s3", endpoint, bucket, region, credentials: resolve(file) };
+  const read = v.safeParse(snapshotPlaceSchema, place);
+  if (read.success) return read.output;
+  throw new UsageError(`--s3-${v.getDotPath(read.issues[0]) ?? "endpoint"} is not of its form`);
 }
 
 export function isLoopback(host: string): boolean {

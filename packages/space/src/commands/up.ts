@@ -19,8 +19,10 @@ export async function up(args: readonly string[]): Promise<number> {
   await requireHost("sandboxes need it");
   if (options.substrate === "gvisor") await requireRunsc(tools);
   const stopAsked = nextSignal();
+  const { snapshots, ...rest } = options;
   const system = await startEmbedded({
-    ...options,
+    ...rest,
+    ...(snapshots && { snapshots }),
     limits: { leaseMs: options.leaseSeconds * 1000 },
     log: (line) => process.stderr.write(`${line}\n`),
   });

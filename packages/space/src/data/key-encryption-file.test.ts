@@ -66,12 +66,15 @@ test("opens nothing for another context, and nothing that was altered anywhere",
 test("wraps under the newest key, and opens under older ones until they are forgotten", async (context) => {
   const file = KeyEncryptionFile.open(place(context), systemRandom);
   const before = await file.wrap(secret, "of a");
-  file.rotate();
+  const id = file.rotate();
   const after = await file.wrap(secret, "of a");
   assert.deepEqual([await file.isNewest(before), await file.isNewest(after)], [false, true]);
   assert.deepEqual((await file.unwrap(before, "of a")).reveal(), secret.reveal());
   assert.equal(file.ids.length, 2);
-  file.forgetOlder();
+  file.forgetBefore("0".repeat(32));
+  assert.equal(file.ids.length, 2, "a key that is not there leaves all");
+  file.forgetBefore(id);
+  assert.deepEqual(file.ids, [id]);
   await assert.rejects(file.unwrap(before, "of a"), code("key-wrapping/unknown"));
   await assert.rejects(file.isNewest(before), code("key-wrapping/unknown"));
   assert.deepEqual((await file.unwrap(after, "of a")).reveal(), secret.reveal());

@@ -42,19 +42,30 @@ export class KeyEncryptionFile implements KeyWrapping {
     return file;
   }
 
+  /** One that was made before. Throws `host/unfit`, also where it is not there. */
+  static existing(path: string, random: Random): KeyEncryptionFile {
+    const file = new KeyEncryptionFile(path, random);
+    file.#read();
+    return file;
+  }
+
   /** Ids, the newest first. */
   get ids(): readonly string[] {
     return this.#read().map(({ id }) => id);
   }
 
-  /** A new key wraps from now on; those before still open. Durable when it returns. */
-  rotate(): void {
-    this.#write([this.#newKey(), ...this.#read()]);
+  /** A new key wraps from now on; those before still open. Durable when it returns its id. */
+  rotate(): string {
+    const key = this.#newKey();
+    this.#write([key, ...this.#read()]);
+    return key.id;
   }
 
-  /** Only the newest is left. What is still wrapped under another is lost: everything is to be wrapped anew before. */
-  forgetOlder(): void {
-    this.#write(this.#read().slice(0, 1));
+  /** Only this key and newer ones are left. What is still wrapped under another is lost: everything is to be wrapped anew before. */
+  forgetBefore(keyId: string): void {
+    const keys = this.#read();
+    const at = keys.findIndex(({ id }) => id === keyId);
+    if (at >= 0) this.#write(keys.slice(0, at + 1));
   }
 
   async wrap(secret: Secret<Uint8Array>, context: string): Promise<Uint8Array> {

@@ -10,6 +10,7 @@ import { CapabilityIssuer, importSigningKey } from "@space/capability";
 import {
   type ControlLimits,
   type ControlPlane,
+  defaultControlLimits,
   type KeyAdministration,
   openControlPlane,
 } from "@space/control-plane";
@@ -27,16 +28,18 @@ import {
   type WorkerId,
 } from "@space/model";
 import { loadOrCreateEdge, loadOrCreateMesh } from "@space/mtls";
-import { DirectoryObjectStore } from "@space/object-store";
 import { replaceFile } from "@space/platform-linux/durable-file";
 import { type ControlStore, openControlStore } from "@space/store-sqlite";
 import { answerAdmin } from "../admin/admin-service.ts";
 import { serveAdmin } from "../admin/admin-socket.ts";
 import { adminSocketPath } from "../admin/open-admin.ts";
+import { SnapshotKeys } from "../admin/snapshot-keys.ts";
 import { openControlAudit } from "../data/control-audit.ts";
 import { type DataDirectory, openDataDirectory } from "../data/data-directory.ts";
 import { type InstallationKeys, openInstallationKeys } from "../data/installation-keys.ts";
 import { issuer } from "../data/issuer.ts";
+import type { SnapshotPlace } from "../data/snapshot-place.ts";
+import { openSnapshotStorage, type SnapshotStorage, snapshotPorts } from "../data/snapshot-storage.ts";
 import { listenMesh, portOf } from "../host/mesh-sockets.ts";
 import { systemClock } from "../host/system-clock.ts";
 import { systemRandom } from "../host/system-random.ts";
@@ -61,6 +64,8 @@ export interface EmbeddedOptions {
   readonly domain: string;
   readonly workers: number;
   readonly substrate: WorkerConfig["substrate"];
+  /** Where snapshots are; absent: where they have been, at first in the data directory. */
+  readonly snapshots?: SnapshotPlace;
   /** For a person: what happened that they may want to know. */
   readonly log: (line: string) => void;
   /** What each sandbox may use; the control plane's defaults where absent. */
@@ -144,7 +149,7 @@ async function compose(
   directory: DataDirectory,
   undo: (() => unknown)[],
 ): Promise<EmbeddedSystem> {
-  const { keys, audit, store, control, admin } = await startControlPlane(options, directory, undo);
+  const { keys, audit, store, control, admin, snapshots } = await startControlPlane(options, directory, undo);
   const nowMs = systemClock.wallMs();
   const authority = await loadOrCreateMesh({ directory: directory.tls, nowMs });
   const mesh = await Mesh.join({ tls: directory.tls, authority, nowMs, audit });
@@ -183,6 +188,7 @@ async function compose(
     controlPort: portOf(meshServer),
     network,
     rootKey: keys.rootKey.publicKey,
+    snapshots: snapshots.place,
   });
   const supervisor = superviseWorkers(options, enrolled);
   supervisor.start();
@@ -241,6 +247,7 @@ interface StartedControlPlane {
   readonly store: ControlStore;
   readonly control: ControlPlane;
   readonly admin: Server;
+  readonly snapshots: SnapshotStorage;
 }
 
 async function startControlPlane(
@@ -249,29 +256,34 @@ async function startControlPlane(
   undo: (() => unknown)[],
 ): Promise<StartedControlPlane> {
   const keys = openInstallationKeys(directory);
+  const snapshots = await openSnapshotStorage(directory, options.snapshots);
   const audit = openControlAudit(directory.root);
   const store = openControlStore(directory.control, systemClock);
   undo.push(() => audit.close().then(() => store.close()));
   const { rootKey, privateKeys, tokenSecret } = keys;
-  const objects = await DirectoryObjectStore.open(directory.objects);
-  const control = await openControlPlane(
-    {
-      issuer,
-      tokenSecret,
-      limits: { ...options.limits, ...(options.execution && { execution: options.execution }) },
-    },
-    { ...store, objects, rootKey, privateKeys, clock: systemClock, random: systemRandom, audit },
-  );
+  const limits = {
+    ...defaultControlLimits,
+    ...options.limits,
+    ...(options.execution && { execution: options.execution }),
+  };
+  const sealing = snapshotPorts(snapshots, limits.collectTickMs);
+  const own = { rootKey, privateKeys, clock: systemClock, random: systemRandom, audit };
+  const control = await openControlPlane({ issuer, tokenSecret, limits }, { ...store, ...sealing, ...own });
   undo.push(() => control.close());
   audit.signWith(control.auditCheckpoint);
-  const target = { keys: control.keys, rootKey, chain: (sandboxId: SandboxId) => control.chain(sandboxId) };
+  const target = {
+    keys: control.keys,
+    rootKey,
+    snapshotKeys: new SnapshotKeys({ ...snapshots, audit }),
+    chain: (sandboxId: SandboxId) => control.chain(sandboxId),
+  };
   const admin = await serveAdmin(
     adminSocketPath(directory.run),
     (method, params) => answerAdmin(target, method, params),
     audit,
   );
   undo.push(() => admin.close());
-  return { keys, audit, store, control, admin };
+  return { keys, audit, store, control, admin, snapshots };
 }
 
 interface SystemParts {

@@ -7,6 +7,7 @@ import { type AuditSink, newWorkerId, type WorkerId } from "@space/model";
 import { type Authority, issuePeer } from "@space/mtls";
 import { SqliteWorkerStore } from "@space/store-sqlite";
 import type { DataDirectory } from "../data/data-directory.ts";
+import type { SnapshotPlace } from "../data/snapshot-place.ts";
 import { tools } from "../host/runsc.ts";
 import { systemClock } from "../host/system-clock.ts";
 import { systemRandom } from "../host/system-random.ts";
@@ -27,6 +28,7 @@ export interface EnrolmentOptions {
   readonly controlPort: number;
   readonly network: NetworkPlaces;
   readonly rootKey: string;
+  readonly snapshots: SnapshotPlace;
   readonly authority: Authority;
   readonly audit: AuditSink;
 }
@@ -67,7 +69,7 @@ function enrol(index: number, authority: string, options: EnrolmentOptions): Enr
     tools,
     data: root,
     run,
-    objects: options.directory.objects,
+    snapshots: options.snapshots,
     controlPlane: { host: options.network.controlPlane, port: options.controlPort },
     listen: { host: place.host, port: 0 },
     tls: { identity, authority },

@@ -5,6 +5,7 @@ import { readFileSync } from "node:fs";
 import { isIP } from "node:net";
 import { parseWorkerId, SpaceError, type WorkerId } from "@space/model";
 import * as v from "valibot";
+import { snapshotPlaceSchema } from "../data/snapshot-place.ts";
 
 const port = v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(65_535));
 const whole = v.pipe(v.number(), v.integer(), v.minValue(1));
@@ -22,7 +23,8 @@ const schema = v.strictObject({
   data: path,
   /** Sockets. */
   run: path,
-  objects: path,
+  /** Where snapshots are, and with which file of credentials. Keys come with the commands. */
+  snapshots: snapshotPlaceSchema,
   controlPlane: v.strictObject({
     host: v.pipe(
       v.string(),

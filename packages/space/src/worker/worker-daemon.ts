@@ -15,13 +15,14 @@ import {
   type Substrate,
   unreachable,
 } from "@space/model";
-import { chunkedArchives, DirectoryObjectStore } from "@space/object-store";
+import { snapshotStore } from "@space/snapshot";
 import type { LaunchClient } from "@space/spaced-guest";
 import { SqliteWorkerStore } from "@space/store-sqlite";
 import { GvisorSubstrate, requireRunsc } from "@space/substrate-gvisor";
 import { NamespaceSubstrate } from "@space/substrate-namespace";
 import type { createWorker, Worker } from "@space/worker";
 import { auditDirectory } from "../data/audit-directories.ts";
+import { openSnapshotPlace } from "../data/snapshot-place.ts";
 import { errorLog } from "../host/error-log.ts";
 import { MeshDialler } from "../host/mesh-dialler.ts";
 import { type MeshMember, type MeshPeer, portOf } from "../host/mesh-sockets.ts";
@@ -152,14 +153,13 @@ async function composeWorker(
     { run: config.run, userId: config.bridgeUserId, logPath: join(config.data, "bridge.log") },
     () => substrate.launchClient,
   );
-  const objects = await DirectoryObjectStore.open(config.objects);
+  const store = await openSnapshotPlace(config.snapshots);
   return create(
     { workerId: config.workerId, capacity: config.capacity, rootPublicKey: importPublicKey(config.rootKey) },
     {
       records,
       substrate,
-      objects,
-      archives: chunkedArchives(objects),
+      snapshots: snapshotStore({ store, random: systemRandom }),
       host: bridge,
       clock: systemClock,
       random: systemRandom,

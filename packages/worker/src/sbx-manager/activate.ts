@@ -10,12 +10,11 @@ import {
   identityToJson,
   isSpaceError,
   Secret,
-  type SnapshotManifest,
   SpaceError,
   sameRoute,
 } from "@space/model";
 import { isPlacedHere, stopExecution, type WorkerParts } from "./parts.ts";
-import { verifySource } from "./snapshot-source.ts";
+import { type VerifiedSource, verifySource } from "./snapshot-source.ts";
 
 const secretBytes = 32;
 
@@ -31,8 +30,8 @@ export async function activate(parts: WorkerParts, request: ActivateRequest): Pr
   checkOrder(parts, request);
   parts.bridge.requireConnection(); // nothing is started, and nothing thawed, that could not be adopted
   await stopAbandoned(parts, request);
-  const manifest = request.from && (await verifySource(parts, request, request.from));
-  const activation = (await goOn(parts, request)) ?? (await start(parts, request, manifest));
+  const source = request.from && (await verifySource(parts, request, request.from));
+  const activation = (await goOn(parts, request)) ?? (await start(parts, request, source));
   const { identity, memory } = activation;
   parts.audit.record("execution/activated", { identity: identityToJson(identity), memory });
   return answer(activation);
@@ -118,7 +117,7 @@ async function goOn(parts: WorkerParts, request: ActivateRequest): Promise<Activ
 async function start(
   parts: WorkerParts,
   request: ActivateRequest,
-  manifest: SnapshotManifest | undefined,
+  source: VerifiedSource | undefined,
 ): Promise<ActivationRecord> {
   const { activation, sandboxId } = request.identity;
   if (parts.executions.count >= parts.capacity) throw new SpaceError("worker/none-free", {});
@@ -131,14 +130,14 @@ async function start(
       activationSecret,
       hostname: sandboxId,
       limits: request.limits,
-      ...(manifest === undefined ? {} : { filesystem: parts.archives.read(manifest.filesystem) }),
+      ...(source && { filesystem: source.archives.read(source.manifest.filesystem) }),
     });
     // What such a snapshot holds of files cannot be had without its memory: more is kept than was asked for, and said so.
-    const memory = manifest?.memory === "in-snapshot";
+    const memory = source?.manifest.memory === "in-snapshot";
     const started = { startedAs: activation.id, evidence, memory };
     const next = newActivation(parts, request, started, activationSecret);
     try {
-      await parts.bridge.adopt(next, request.identity.generation === 1n && manifest === undefined);
+      await parts.bridge.adopt(next, request.identity.generation === 1n && source === undefined);
       if (starting.exited) throw new SpaceError("substrate/failed", { step: "exited" });
       parts.executions.add(next);
       return next;

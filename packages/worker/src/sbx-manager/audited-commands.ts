@@ -27,8 +27,8 @@ export function auditedCommands(audit: AuditSink, commands: WorkerCommands): Wor
   return {
     activate: (request) => told("activate", request.identity.sandboxId, () => commands.activate(request)),
     install: (certificate) => told("install", null, () => commands.install(certificate)),
-    snapshot: (identity, follows) =>
-      told("snapshot", identity.sandboxId, () => commands.snapshot(identity, follows)),
+    snapshot: (identity, follows, key) =>
+      told("snapshot", identity.sandboxId, () => commands.snapshot(identity, follows, key)),
     abortPause: (identity) => told("abort-pause", identity.sandboxId, () => commands.abortPause(identity)),
     retire: (retirement, keepFrozen) => told("retire", null, () => commands.retire(retirement, keepFrozen)),
     discard: (sandboxId, manifest) => told("discard", sandboxId, () => commands.discard(sandboxId, manifest)),

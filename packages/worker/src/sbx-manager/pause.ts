@@ -14,9 +14,16 @@ import {
   type SnapshotManifest,
   SpaceError,
   type SubstrateAbilities,
+  type TenantKey,
 } from "@space/model";
 import { endEpoch, loseExecution, type WorkerParts } from "./parts.ts";
-import { removeManifest, storeManifest, verifySealing } from "./snapshot-source.ts";
+import { storeManifest, verifySealing } from "./snapshot-source.ts";
+
+/** What a snapshot comes after, and the key of its tenant. The key is held for this pause alone. */
+interface Sealing {
+  readonly follows: SnapshotLinks;
+  readonly key: TenantKey;
+}
 
 /**
  * Verifies the chain that the snapshot is to seal, then stops admitting, lets short operations end, ends the epoch, flushes, freezes, and makes the snapshot durable. The
@@ -25,18 +32,20 @@ import { removeManifest, storeManifest, verifySealing } from "./snapshot-source.
 export async function snapshot(
   parts: WorkerParts,
   identity: ExecutionIdentity,
-  follows: SnapshotLinks,
+  sealing: Sealing,
 ): Promise<SnapshotAnswer> {
   const record = parts.executions.installed(identity);
   const { id } = identity.activation;
   const { phase, manifest: made } = parts.executions.live(id);
-  if (made === null) await verifySealing(parts, record, follows); // R-5: before anything is disturbed
+  const { objects, archives } = parts.snapshots.open(sealing.key);
+  if (made === null) await verifySealing(parts, { record, objects }, sealing.follows); // R-5: before anything is disturbed
   if (phase === "running" || phase === "pausing") await stopAndFreeze(parts, record);
   const frozen = parts.executions.live(id);
-  if (frozen.manifest !== null) return storedAnswer(frozen, frozen.manifest, follows);
-  const manifest = await buildManifest(parts, record, frozen, follows);
+  if (frozen.manifest !== null) return storedAnswer(frozen, frozen.manifest, sealing);
+  const filesystem = await archives.write(parts.substrate.snapshot(frozen.startedAs));
+  const manifest = manifestOf(parts, record, { filesystem, ...sealing });
   const signed = signManifest(importSigningKey(frozen.privateKey.reveal()), manifest);
-  await storeManifest(parts, signed);
+  await storeManifest(objects, signed);
   parts.executions.change(id, { phase: "snapshotted", manifest: signed });
   return { manifest, signed };
 }
@@ -57,21 +66,21 @@ async function stopAndFreeze(parts: WorkerParts, record: RuntimeRecord): Promise
   parts.executions.change(id, { phase: "frozen" });
 }
 
-async function buildManifest(
+function manifestOf(
   parts: WorkerParts,
   record: RuntimeRecord,
-  { startedAs }: ActivationRecord,
-  { previousManifest, chain }: SnapshotLinks,
-): Promise<SnapshotManifest> {
+  { follows, key, filesystem }: Sealing & Pick<SnapshotManifest, "filesystem">,
+): SnapshotManifest {
   return {
     version: manifestVersion,
     identity: record.identity,
     certificate: record.certificateDigest,
-    previousManifest,
-    chain,
+    previousManifest: follows.previousManifest,
+    chain: follows.chain,
+    keyId: key.keyId,
     substrate: parts.substrateName,
     memory: memoryKept(parts.substrate.abilities),
-    filesystem: await parts.archives.write(parts.substrate.snapshot(startedAs)),
+    filesystem,
     createdAtSeconds: Math.floor(parts.clock.wallMs() / 1000),
   };
 }
@@ -84,11 +93,11 @@ function memoryKept({ memorySnapshots, freeze }: SubstrateAbilities): MemoryKept
 function storedAnswer(
   { publicKey }: ActivationRecord,
   signed: string,
-  { previousManifest, chain }: SnapshotLinks,
+  { follows: { previousManifest, chain }, key: { keyId } }: Sealing,
 ): SnapshotAnswer {
   const manifest = verifyManifest(signed, importPublicKey(publicKey));
   const isSame = manifest.previousManifest === previousManifest && manifest.chain === chain;
-  if (isSame) return { manifest, signed };
+  if (isSame && manifest.keyId === keyId) return { manifest, signed };
   throw new SpaceError("snapshot/refused", { problem: "the snapshot follows another manifest" });
 }
 
@@ -101,7 +110,6 @@ export async function abortPause(parts: WorkerParts, identity: ExecutionIdentity
   await parts.bridge.adopt(activation);
   endEpoch(parts, record); // R-21: what the pause cut is not revived
   parts.executions.change(identity.activation.id, { phase: "running", manifest: null });
-  if (activation.manifest !== null) await removeManifest(parts, activation.manifest);
   parts.audit.record("execution/pause-aborted", { identity: identityToJson(identity) });
 }
 

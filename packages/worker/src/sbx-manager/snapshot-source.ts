@@ -14,38 +14,50 @@ import {
   type Digest,
   identityToJson,
   isSpaceError,
+  type ObjectStore,
   type RuntimeRecord,
   type SealedChainProblem,
   type SnapshotLinks,
   type SnapshotManifest,
   SpaceError,
+  type TenantSnapshots,
 } from "@space/model";
 import type { WorkerParts } from "./parts.ts";
 
 type Source = NonNullable<ActivateRequest["from"]>;
+
+/** A snapshot that was verified, and where its chunks are. */
+export interface VerifiedSource {
+  readonly manifest: SnapshotManifest;
+  readonly archives: TenantSnapshots["archives"];
+}
 
 /**
  * Verifies the snapshot that an activation is to begin from, before anything is started: the signed head of the
  * sandbox's chain names this very manifest; the chain that is sealed in it is whole and signed, from generation 1 on, by
  * keys that the pinned root vouched for, and the manifest follows it; and every chunk is there. A key that signed an
  * older link may have been removed since (R-10): all of them hang on the head by digests. The chunks' bytes are verified
- * as they are read. Throws `snapshot/chain-refused`, `snapshot/refused`, `snapshot/missing` or `store/failed`.
+ * as they are read. Throws `snapshot/chain-refused`, `snapshot/refused`, `snapshot/version`, `snapshot/missing`, `chunk/…` or
+ * `store/failed`.
  */
 export async function verifySource(
   parts: WorkerParts,
   request: ActivateRequest,
   from: Source,
-): Promise<SnapshotManifest> {
+): Promise<VerifiedSource> {
   const head = readHead(parts, request, from);
-  const manifest = await verifyManifestIn(parts, head, from);
+  if (from.key.tenantId !== request.tenantId) throw refused("other tenant's key");
+  const { objects, archives } = parts.snapshots.open(from.key);
+  const manifest = await verifyManifestIn(parts, { head, objects }, from);
   if (manifestText(manifest) !== manifestText(from.manifest)) throw refused("manifest is another");
   const { sandboxId, generation } = request.identity;
   if (manifest.identity.sandboxId !== sandboxId) throw refused("other sandbox");
   if (manifest.identity.generation >= generation) throw refused("order of generations");
   if (manifest.substrate !== parts.substrateName) throw refused("other substrate");
-  const missing = await parts.archives.missing(manifest.filesystem);
+  if (manifest.keyId !== from.key.keyId) throw refused("other key");
+  const missing = await archives.missing(manifest.filesystem);
   if (missing !== undefined) throw new SpaceError("snapshot/missing", { digest: missing });
-  return manifest;
+  return { manifest, archives };
 }
 
 /** R-5: the control plane's signed word on where this sandbox's chain ends (incident 33). */
@@ -63,31 +75,35 @@ function readHead({ keys }: WorkerParts, { identity }: ActivateRequest, { head, 
   }
 }
 
+interface Opened {
+  readonly head: ChainHead;
+  readonly objects: ObjectStore;
+}
+
 /** R-5: the manifest that the head names, as what follows the chain that is sealed with it. */
 async function verifyManifestIn(
   parts: WorkerParts,
-  head: ChainHead,
+  { head, objects }: Opened,
   { digest, since }: Source,
 ): Promise<SnapshotManifest> {
-  const signed = Buffer.from(await parts.objects.get(digest)).toString("utf8");
+  const signed = Buffer.from(await objects.get(digest)).toString("utf8");
   const { chain } = readVouchedManifest(signed, digest);
-  const end = await openSealed(parts, chain);
+  const end = await openSealed(parts, objects, chain);
   if (end.sandboxId !== head.sandboxId) throw chainRefused("other sandbox", "chain");
   const manifest = verifySealedManifest(signed, end);
-  await checkNewest(parts, head, end, since);
+  await checkNewest(parts, { head, objects }, { end, since });
   return manifest;
 }
 
 /** R-5: executions that died without a snapshot stay visible: the chain goes on behind this one, to the newest certificate. */
 async function checkNewest(
   parts: WorkerParts,
-  head: ChainHead,
-  end: SealedEnd,
-  since: Digest | null,
+  { head, objects }: Opened,
+  { end, since }: { readonly end: SealedEnd; readonly since: Digest | null },
 ): Promise<void> {
   if (end.certificate.digest === head.certificate) return;
   if (since === null) throw chainRefused("not the newest", "certificate");
-  const now = await openSealed(parts, since);
+  const now = await openSealed(parts, objects, since);
   const isThere = now.certificate.digest === head.certificate && now.manifest === head.manifest;
   if (!isThere) throw chainRefused("not the newest", "certificate");
 }
@@ -99,43 +115,34 @@ async function checkNewest(
  */
 export async function verifySealing(
   parts: WorkerParts,
-  record: RuntimeRecord,
+  { record, objects }: { readonly record: RuntimeRecord; readonly objects: ObjectStore },
   { chain, previousManifest }: SnapshotLinks,
 ): Promise<void> {
-  const { sandboxId, certificate, manifest } = await openSealed(parts, chain);
+  const { sandboxId, certificate, manifest } = await openSealed(parts, objects, chain);
   if (sandboxId !== record.identity.sandboxId) throw chainRefused("other sandbox", "chain");
   if (certificate.digest !== record.certificateDigest) throw chainRefused("not the newest", "certificate");
   if (manifest !== previousManifest) throw chainRefused("not the newest", "manifest");
 }
 
-function openSealed({ sealed, objects }: WorkerParts, digest: Digest): Promise<SealedEnd> {
+function openSealed({ sealed }: WorkerParts, objects: ObjectStore, digest: Digest): Promise<SealedEnd> {
   return sealed.open(digest, (name) => objects.get(name));
 }
 
 /** What a later restore on any worker needs besides the chain and the chunks. */
-export async function storeManifest(parts: WorkerParts, signed: string): Promise<void> {
-  await parts.objects.put(manifestDigest(signed), Buffer.from(signed));
-}
-
-/** Of a pause that was aborted: nothing will ever name it. */
-export async function removeManifest(parts: WorkerParts, signed: string): Promise<void> {
-  try {
-    await parts.objects.remove(manifestDigest(signed));
-  } catch (error) {
-    if (!isSpaceError(error, "store/failed")) throw error;
-    // It stays, without a use and without harm: the sandbox runs on.
-  }
+export async function storeManifest(objects: ObjectStore, signed: string): Promise<void> {
+  await objects.put(manifestDigest(signed), Buffer.from(signed));
 }
 
 /** Members in one order, so that equal manifests have equal text. */
 function manifestText(manifest: SnapshotManifest): string {
-  const { version, identity, certificate, previousManifest, chain, substrate, memory } = manifest;
+  const { version, identity, certificate, previousManifest, chain, keyId, substrate, memory } = manifest;
   return JSON.stringify([
     version,
     identityToJson(identity),
     certificate,
     previousManifest,
     chain,
+    keyId,
     substrate,
     memory,
     manifest.createdAtSeconds,

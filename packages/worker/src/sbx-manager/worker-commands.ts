@@ -34,8 +34,8 @@ export function workerCommands(parts: WorkerParts): WorkerCommands {
       const certificate = readCertificate(parts, token);
       await inTurn(certificate.identity.sandboxId, () => install(parts, token, certificate));
     },
-    snapshot: async (identity, follows) =>
-      inTurnLeased(identity.sandboxId, () => snapshot(parts, identity, follows)),
+    snapshot: async (identity, follows, key) =>
+      inTurnLeased(identity.sandboxId, () => snapshot(parts, identity, { follows, key })),
     abortPause: async (identity) => inTurnLeased(identity.sandboxId, () => abortPause(parts, identity)),
     retire: async (token, keepFrozen) => {
       const { identity } = verifyRetirement(token, parts.keys.ring);

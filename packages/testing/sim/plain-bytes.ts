@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+// Stands in for the snapshot package's `byte-work.ts` (see loader.ts): digests are real; nothing is compressed, and what is
+// "encrypted" is plain, with a tag that fits these bytes under this key and no others. Everything is done at once, as a
+// world's loop asks for.
+
+import { hash } from "node:crypto";
+import { type Digest, parseDigest } from "@space/model";
+
+const tagBytes = 16;
+
+/** As in the real module. */
+interface GcmParameters {
+  readonly key: Uint8Array;
+  readonly nonce: Uint8Array;
+  readonly header: Uint8Array;
+}
+
+export async function digestOf(bytes: Uint8Array): Promise<Digest> {
+  return parseDigest(hash("sha256", bytes, "hex"));
+}
+
+export async function compress(bytes: Uint8Array): Promise<Uint8Array> {
+  return bytes;
+}
+
+export async function decompress(): Promise<undefined> {
+  return undefined; // nothing is compressed, so what says that it is has been altered
+}
+
+export async function encrypt(bytes: Uint8Array, parameters: GcmParameters): Promise<Uint8Array> {
+  return Buffer.concat([bytes, tagOf(bytes, parameters)]);
+}
+
+export async function decrypt(
+  sealed: Uint8Array,
+  parameters: GcmParameters,
+): Promise<Uint8Array | undefined> {
+  if (sealed.length < tagBytes) return undefined;
+  const bytes = sealed.subarray(0, -tagBytes);
+  return tagOf(bytes, parameters).equals(sealed.subarray(-tagBytes)) ? bytes : undefined;
+}
+
+function tagOf(bytes: Uint8Array, { key, nonce, header }: GcmParameters): Buffer {
+  let [a, b] = [0x811c9dc5, bytes.length];
+  for (const part of [key, nonce, header, bytes]) {
+    for (const byte of part) {
+      a = Math.imul(a ^ byte, 0x01000193);
+      b = Math.imul((b << 5) ^ (b >>> 27) ^ byte, 0x9e3779b1);
+    }
+  }
+  const tag = Buffer.alloc(tagBytes);
+  tag.writeInt32LE(a, 0);
+  tag.writeInt32LE(b, 4);
+  return tag;
+}
