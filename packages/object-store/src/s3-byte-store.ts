@@ -159,7 +159,9 @@ export class S3ByteStore implements ByteStore {
         const isBusy = answer.status >= 500 || answer.status === 429;
         if (!isBusy || tried >= tries) return answer;
       } catch (error) {
-        if (error instanceof SpaceError || tried >= tries) throw error;
+        if (error instanceof SpaceError) throw error;
+        // `fetch` says a broken connection with a TypeError, which is no bug here.
+        if (tried >= tries) throw new Error("the store was not reached", { cause: error });
       }
       await pause(backoffMs * 2 ** (tried - 1));
     }

@@ -212,6 +212,14 @@ describe("S3: answers that no healthy server gives", () => {
     });
   });
 
+  test("a store that is not there, or is gone in the middle, is a failure and no bug", async () => {
+    const { options, stop } = await answering([up]);
+    const store = await S3ByteStore.open(options);
+    stop();
+    await assert.rejects(store.get("a", 100), failed);
+    await assert.rejects(S3ByteStore.open({ ...options, endpoint: "http://127.0.0.1:9" }), failed);
+  });
+
   test("only the store's word that there is no such key means absent", async () => {
     const answers = [
       { status: 404, body: error("NoSuchKey") },

@@ -33,6 +33,36 @@ test("R-16: up leases for 60 s, or for 15 to 120 s as it is told", () => {
   }
 });
 
+test("up takes one place for snapshots: a directory, or a bucket whose key pair is in a file", () => {
+  assert.equal(parseUpOptions([]).snapshots, undefined);
+  assert.deepEqual(parseUpOptions(["--snapshots", "/srv/s"]).snapshots, {
+    kind: "directory",
+    path: "/srv/s",
+  });
+  const bucket = [
+    "--s3-endpoint",
+    "https://s3.example",
+    "--s3-bucket",
+    "mine",
+    "--s3-credentials",
+    "/srv/key",
+  ];
+  const place = { kind: "s3", endpoint: "https://s3.example", bucket: "mine", region: "us-east-1" };
+  assert.deepEqual(parseUpOptions(bucket).snapshots, { ...place, credentials: "/srv/key" });
+  const elsewhere = parseUpOptions([...bucket, "--s3-region", "eu-west-1"]).snapshots;
+  assert.deepEqual(elsewhere, { ...place, region: "eu-west-1", credentials: "/srv/key" });
+  for (const wrong of [
+    bucket.slice(2),
+    bucket.slice(0, 4),
+    ["--s3-region", "eu-west-1"],
+    [...bucket, "--snapshots", "/srv/s"],
+    ["--s3-endpoint", "https://id:secret@s3.example", ...bucket.slice(2)],
+    ["--s3-endpoint", "s3.example", ...bucket.slice(2)],
+    [...bucket.slice(0, 2), "--s3-bucket", "Not/One", ...bucket.slice(4)],
+  ])
+    assert.throws(() => parseUpOptions(wrong), UsageError, wrong.join(" "));
+});
+
 test("up names the flag that is wrong", () => {
   const wrong = [
     ["--listen", "7680"],
