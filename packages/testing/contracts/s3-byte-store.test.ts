@@ -6,7 +6,7 @@
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -14,55 +14,13 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { isSpaceError, Secret } from "@space/model";
 import { S3ByteStore, type S3Options } from "@space/object-store";
+import { endServer, type S3Server, startS3rver } from "../src/s3-server.ts";
 import { byteStoreContract } from "./byte-store.ts";
 
 const region = "us-east-1";
 const bucket = "snapshots";
 const startLimitMs = 30_000;
 const failed = (error: unknown): boolean => isSpaceError(error, "store/failed");
-
-/** One server with one empty bucket. */
-interface Server {
-  readonly options: S3Options;
-  readonly stop: () => Promise<void>;
-}
-
-/** In a process of its own, that names its port: its tokens of listings need an old cipher that Node has to be asked for. */
-const s3rverProgram = `
-  const Program = require("@20minutes/s3rver");
-  const [directory, bucket] = process.argv.slice(1);
-  const options = { address: "127.0.0.1", port: 0, silent: true, directory, configureBuckets: [{ name: bucket }] };
-  new Program(options).run().then(({ port }) => console.log(port));
-`;
-
-async function startS3rver(): Promise<Server> {
-  const directory = mkdtempSync(join(tmpdir(), "s3rver-"));
-  const child = spawn(
-    process.execPath,
-    ["--openssl-legacy-provider", "-e", s3rverProgram, directory, bucket],
-    { cwd: import.meta.dirname, stdio: ["ignore", "pipe", "inherit"] },
-  );
-  const [line] = (await once(child.stdout, "data", { signal: AbortSignal.timeout(startLimitMs) })) as [
-    Buffer,
-  ]; // cast: bytes
-  return {
-    options: {
-      endpoint: `http://127.0.0.1:${Number(line.toString())}`,
-      bucket,
-      region,
-      accessKeyId: "S3RVER",
-      secretAccessKey: new Secret("S3RVER"),
-    },
-    stop: () => end(child, directory),
-  };
-}
-
-async function end(child: ChildProcess, directory: string): Promise<void> {
-  const ended = once(child, "exit");
-  child.kill();
-  await ended;
-  rmSync(directory, { recursive: true, force: true });
-}
 
 async function freePort(): Promise<number> {
   const server = createServer().listen(0, "127.0.0.1");
@@ -73,7 +31,7 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-async function startVersity(): Promise<Server> {
+async function startVersity(): Promise<S3Server> {
   const directory = mkdtempSync(join(tmpdir(), "versitygw-"));
   mkdirSync(join(directory, bucket));
   const port = await freePort();
@@ -111,7 +69,7 @@ async function startVersity(): Promise<Server> {
   }
   return {
     options: { ...options, tries: 4 },
-    stop: () => end(child, directory),
+    stop: () => endServer(child, directory),
   };
 }
 
@@ -137,7 +95,7 @@ for (const { name, start, skip } of servers) {
   );
 
   describe(`S3 at ${name}: what is refused`, { skip }, () => {
-    let server: Server;
+    let server: S3Server;
     before(async () => {
       server = await start();
     });
