@@ -64,3 +64,19 @@ describe("a failure", () => {
     assert.equal(refusalOf(new SpaceError("store/failed", { step: "read" })).status, 503);
   });
 });
+
+it("says of a snapshot that cannot be read what stays as it was, and nothing of keys and names", () => {
+  for (const [error, said] of [
+    [new SpaceError("chunk/damaged", { name: "n4me" }), /stays paused until it is put right/],
+    [new SpaceError("snapshot/missing", { digest: "n4me" }), /stays paused until it is put right/],
+    [new SpaceError("snapshot/version", { version: 2 }), /another version of SPACE/],
+    [
+      new SpaceError("key-wrapping/unknown", { wrappingKey: "n4me" }),
+      /until its operator has put the key back/,
+    ],
+  ] as const) {
+    const text = JSON.stringify(refusalOf(error));
+    assert.match(text, said);
+    assert.doesNotMatch(text, /n4me/);
+  }
+});

@@ -11,6 +11,12 @@ const defaultRetrySeconds = 1;
 
 type Messages = { readonly [C in ErrorCode]?: (details: ErrorDetails[C]) => string };
 
+/** The copy in the store is wrong, the snapshot is not lost: the codes are told apart where its operator looks. */
+const unreadable = (): string =>
+  "a part of the sandbox's snapshot is missing or damaged in the store; the sandbox stays paused until it is put right";
+const locked = (): string =>
+  "the key of the sandbox's snapshots cannot be opened; the sandbox is as it was until its operator has put the key back";
+
 /** What is worth telling beyond the kind. Everything else says its kind alone. */
 const messages: Messages = {
   "input/invalid": ({ field, problem }) => `${field} ${problem}`,
@@ -30,6 +36,18 @@ const messages: Messages = {
   "limit/sandboxes": ({ limit }) => `the limit of ${limit} sandboxes is reached`,
   "store/full": ({ what }) =>
     `the disk for ${what} is full and the sandbox is as it was; free space there, or kill paused sandboxes, and try again`,
+  "snapshot/missing": unreadable,
+  "snapshot/version": () =>
+    "the sandbox was paused by another version of SPACE, which alone can resume it; use that one, or kill the sandbox",
+  "chunk/damaged": unreadable,
+  "chunk/truncated": unreadable,
+  "chunk/misplaced": unreadable,
+  "chunk/size": unreadable,
+  "chunk/version": unreadable,
+  "tenant-key/missing": locked,
+  "key-wrapping/unknown": locked,
+  "key-wrapping/refused": locked,
+  "key-wrapping/failed": locked,
   "worker/none-free": () => "no worker is free",
   "substrate/unsupported": ({ feature }) => `${feature} is not supported here`,
 };

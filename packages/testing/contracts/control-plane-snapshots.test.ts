@@ -254,12 +254,16 @@ describe("the collector", () => {
     await rig.service.pause(rig.caller, sandboxId, false);
     await rig.clock.advance(passesMs);
     assert.equal(sealed.has(first.digest), false);
-    const { filesystem } = (await newest(fleet, sandboxId)).manifest;
+    const { filesystem, chain } = (await newest(fleet, sandboxId)).manifest;
     assert.deepEqual(
       first.manifest.filesystem.filter(({ digest }) => sealed.has(digest)),
       [],
     );
     assert.ok(filesystem.every(({ digest }) => sealed.has(digest)));
+    assert.ok(
+      sealed.has(chain) && sealed.has(first.manifest.chain),
+      "its chain is whole, down to generation 1",
+    );
     await rig.connect(sandboxId, { workerId: b.workerId, ...long });
     assert.deepEqual(filesOn(b), ["second"]);
   });

@@ -52,4 +52,26 @@ export const faultMutants: readonly Mutant[] = [
       },
     ],
   },
+  {
+    name: "chain-collected",
+    fault: "statement 5: the collector does not know that a snapshot needs its chain",
+    edits: [
+      {
+        file: "control-plane/src/collect-snapshots.ts",
+        find: "yield* await objectsOfChain(parts, stored.sandboxId, manifest.chain);",
+        replace: "",
+      },
+    ],
+  },
+  {
+    name: "snapshots-never-collected",
+    fault: "nothing is left behind: the collector takes every killed sandbox's snapshot for needed",
+    edits: [
+      {
+        file: "snapshot/src/collect-chunks.ts",
+        find: "const isKept = !name.startsWith(beginning) || names.has(name) || modifiedMs >= beforeMs;",
+        replace: "const isKept = names.size > 0 || modifiedMs >= beforeMs;",
+      },
+    ],
+  },
 ];
