@@ -10,7 +10,9 @@ import { type ErrorCode, isSpaceError, type SandboxId, SpaceError } from "@space
  */
 export function workerFailure(cause: unknown, step: string): unknown {
   if (!isSpaceError(cause) || cause.kind === "unavailable") return cause;
-  if (step === "snapshot" && cause.code === "input/too-large") return cause;
+  // What is in the sandbox's own hands.
+  if (step === "snapshot" && (cause.code === "input/too-large" || cause.code === "snapshot/unsavable"))
+    return cause;
   return new SpaceError("substrate/failed", { step }, { cause });
 }
 

@@ -48,6 +48,8 @@ const messages: Messages = {
   "key-wrapping/unknown": locked,
   "key-wrapping/refused": locked,
   "key-wrapping/failed": locked,
+  "snapshot/unsavable": ({ holder, problem, remedy }) =>
+    `the sandbox runs on, for its memory cannot be saved: ${holder}: ${problem}; ${remedy}`,
   "worker/none-free": () => "no worker is free",
   "substrate/unsupported": ({ feature }) => `${feature} is not supported here`,
 };

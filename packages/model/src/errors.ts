@@ -81,6 +81,8 @@ export interface ErrorDetails {
   "substrate/failed": { readonly step: string };
   "substrate/unsupported": { readonly feature: string };
   "snapshot/refused": { readonly problem: string };
+  /** It runs on, unsaved: `holder` does something that cannot be saved with its memory, and `remedy` says what to change. Not a conflict: E2B's SDK takes that for paused already. */
+  "snapshot/unsavable": { readonly holder: string; readonly problem: string; readonly remedy: string };
   /** The attempt to save it has ended what was to be saved. */
   "snapshot/fatal": { readonly problem: string };
   "snapshot/missing": { readonly digest: string };
@@ -161,6 +163,7 @@ const kinds = {
   "substrate/failed": "unavailable",
   "substrate/unsupported": "invalid",
   "snapshot/refused": "unavailable",
+  "snapshot/unsavable": "invalid",
   "snapshot/fatal": "gone",
   "snapshot/missing": "unavailable",
   "snapshot/version": "unavailable",

@@ -96,6 +96,11 @@ export class ControlGroups {
     }
   }
 
+  /** The folder whose files freeze the group. */
+  freezerOf(group: string): string {
+    return join(this.#freezer.folder, group);
+  }
+
   /** Whether a frozen process dies of SIGKILL at once; with the freezer of v1 it must be thawed for that. */
   get killsFrozen(): boolean {
     return this.#freezer.version === 2;

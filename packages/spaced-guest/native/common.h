@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/types.h>
 #include <unistd.h>
 
 enum { MAX_FRAME = 1024 * 1024, HEADER = 5, DATA_CHUNK = 60 * 1024 };
@@ -87,7 +88,8 @@ bool same_bytes(const uint8_t *a, const uint8_t *b, size_t length);  // constant
 struct start;
 struct host;
 struct claim;
-bool parse_start(struct start *s, struct cursor *p);
+bool parse_start(struct start *s, struct cursor *p);  // what follows it stays in the payload
+bool parse_restore(struct start *s, struct cursor *p, char **images, char ***argv);  // `argv` to be freed, also when it fails
 bool parse_host(struct host *h, struct cursor *p);  // to be freed with host_free, also when it fails
 bool parse_run(struct host *h, struct cursor *p);   // as parse_host
 void host_free(struct host *h);
@@ -173,6 +175,8 @@ struct start {
   uint32_t nbinds, ncgroups;
   struct bind binds[MAX_BINDS];
   char *cgroups[MAX_CGROUPS];
+  int listen_fd;  // bound already; -1: not yet
+  char *program;  // what the guest's pid 1 executes, where it can be saved and restored; empty: it cannot
 };
 
 struct host_bind {
@@ -193,6 +197,8 @@ struct launcher {
   struct sock_filter *filter;
   size_t filter_length;
   char *dev_path;  // a read-only /dev to clone for every guest
+  char *programs_path;  // travellers' programs: a guest that looks where its own lies learns nothing of the host
+  char *run_path;  // a small /run for CRIU: what it finds out about the kernel is kept there
   char *title;     // argv's memory, to be overwritten in guests
   size_t title_length;
 };
@@ -208,6 +214,12 @@ void fence_thaw(const char *file);
 bool launch_serve(const struct launcher *l, int listen_fd, int signal_fd, int orphan_seconds);
 void launch_say_done(void);  // the last answer, to the client that sent QUIT
 
+// What a started child tells the launcher, as far as it goes: zero alone is success.
+struct report {
+  int32_t error, guest;  // `guest`: of a restorer, the process that it has restored
+  char step[24];
+};
+
 // Reports the failed step on the status pipe and ends the process. Only in children that have not yet started.
 _Noreturn void fail_start(int status_fd, const char *step);
 // The rest of a started child's life: confines itself and serves. `status_fd` tells the launcher. A prepared one stops
@@ -218,6 +230,7 @@ void keep_descriptors(int null_fd, int *kept[], int n);
 void unblock_signals(void);
 _Noreturn void start_host(struct host *h, int status_fd);
 _Noreturn void start_runtime(struct host *h, int status_fd);
+bool raise_loopback(void);
 void enter_groups(char *const *cgroup_files, uint32_t count, int status_fd);
 int make_user_namespace(uint32_t uid_base);  // its descriptor, or -1 with errno
 void reap_holder(bool wait);                 // what is left of the last one's making; without waiting if it has not ended
@@ -227,20 +240,45 @@ void run_in_user_namespace(uint32_t uid_base, char **argv);  // returns only whe
 // Returns the descriptor of the guest's boot id, for confine_names.
 int confine_mounts(struct start *s, const char *dev_path, int userns_fd, int status_fd);
 void confine_names(const struct start *s, int boot_id_fd, int status_fd);
+const char *stage_mounts(struct start *s, const struct launcher *l, int userns_fd, const char *images, int status_fd);  // where the shared memory is
 void confine_identity(int userns_fd, int status_fd);
-void confine_privileges(const struct launcher *l, uint64_t file_bytes, int status_fd);
+void confine_privileges(const struct launcher *l, const struct start *s, int status_fd);
 void drop_bounding_set(uint64_t keep);
 bool keep_guest_capabilities(void);  // and no others, for good
+bool keep_distinction(void);          // of a traveller's pid 1, once it executes its own program
 extern const uint64_t guest_root_capabilities;
 _Noreturn void guest_main(int listen_fd, const char *activation, const uint8_t secret[32]);
-
-// ---- inside.c: a guest that is pid 1 of a user-space kernel, which is saved and restored with all its memory
 
 enum { MAX_ACTIVATION = 256 };
 struct guest_identity {
   char activation[MAX_ACTIVATION + 1];
   uint8_t secret[32];
 };
+
+// ---- travel.c: a guest whose processes are saved and restored with all their memory, by CRIU
+
+// In the guest's user namespace: makes the namespaces anew, so that it owns them.
+void own_namespaces(int status_fd);
+// In the launcher: the last bind, which is the program, will be of a copy among the launcher's programs.
+bool place_program(struct start *s, const char *programs_path);
+// Executes the guest's program, where its own tree has it. Listens on `listen_fd` then, and says so.
+_Noreturn void become_traveller(const struct start *s, int listen_fd, int status_fd);
+_Noreturn void run_traveller(int argc, char **argv);
+// Mounts what a restored guest is to find, and executes the restorer.
+_Noreturn void start_restorer(const struct launcher *l, struct start *s, const char *images, char **argv, int userns_fd, int status_fd);
+// `spaced-launch --keep PIDFILE`: in the restorer's place once it has succeeded. Ends as the guest does.
+_Noreturn void keep_restored(const char *pid_file);
+// `spaced-launch` without arguments: what CRIU runs between its steps.
+int restore_hook(void);
+bool travels(void);
+// While nothing reaches the guest: until it is told who it is from now on. Returns its socket, bound; -1: it never was.
+int travel_meet(int children, struct guest_identity *next, bool *restored);
+void travel_answer(bool listens);
+// The launcher's side. Returns the connection on which the guest will answer, or -1 with errno.
+int meet_traveller(pid_t guest, const struct claim *next, int socket_fd);
+
+// ---- inside.c: a guest that is pid 1 of a user-space kernel, which is saved and restored with all its memory
+
 _Noreturn void run_inside(const char *folder, bool copied);
 bool is_inside(void);
 int inside_listen(void);          // a listening socket in the folder, or -1

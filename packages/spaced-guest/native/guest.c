@@ -18,7 +18,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-enum { SPARE_THREADS = 2, MAX_IDLE_THREADS = 6, MAX_CONNECTIONS = 1024, STACK_BYTES = 128 * 1024, STILL_MS = 5, DRAIN_MS = 2000, DRAIN_TURNS = 200 };
+enum { SPARE_THREADS = 2, MAX_IDLE_THREADS = 6, MAX_CONNECTIONS = 1024, STACK_BYTES = 128 * 1024, STILL_MS = 5, DRAIN_MS = 2000, DRAIN_TURNS = 200, BACKLOG = 128 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t arrived = PTHREAD_COND_INITIALIZER;
@@ -157,7 +157,7 @@ static bool rekey(struct conn *c, struct cursor *payload) {
 // Lets go of every connection and of the socket, so that the kernel below can be saved: processes go on, and wait as
 // after a rekey. The answer is this connection's last.
 static bool quiesce(struct conn *c) {
-  if (!is_inside()) return conn_error(c, ENOSYS, "quiesce");
+  if (!is_inside() && !travels()) return conn_error(c, ENOSYS, "quiesce");
   pthread_mutex_lock(&lock);
   bool current = c->epoch == epoch && !still;
   if (current) {
@@ -284,7 +284,22 @@ static void reap_children(int children) {
 }
 
 // Whether this is the sandbox that was left, which goes on as it was, or one restored elsewhere, which has been given
-// another identity: one of the two comes, and the folder is looked at until then. Returns the new listening socket.
+// another identity: one of the two comes. Returns the new socket; it listens already where it was made from inside.
+static int await_word(int children, struct guest_identity *next, bool *restored) {
+  for (;;) {
+    if (travels()) {
+      int fd = travel_meet(children, next, restored);
+      if (fd >= 0) return fd;
+      reap_children(children);
+      continue;
+    }
+    if (inside_told_to_go_on() || (*restored = inside_take_identity(next))) return -1;
+    struct pollfd wait = {.fd = children, .events = POLLIN};
+    if (poll(&wait, 1, STILL_MS) > 0) reap_children(children);
+  }
+}
+
+// Returns the new listening socket.
 static int stand_still(int listen_fd, int children) {
   struct guest_identity next;
   bool restored = false;
@@ -292,11 +307,8 @@ static int stand_still(int listen_fd, int children) {
   ssize_t ignored = read(still_asked, &count, sizeof count);
   (void)ignored;
   close(listen_fd);
-  inside_stop_listening();
-  while (!inside_told_to_go_on() && !(restored = inside_take_identity(&next))) {
-    struct pollfd wait = {.fd = children, .events = POLLIN};
-    if (poll(&wait, 1, STILL_MS) > 0) reap_children(children);
-  }
+  if (is_inside()) inside_stop_listening();
+  int fd = await_word(children, &next, &restored);
   pthread_mutex_lock(&lock);
   if (restored) {
     memcpy(secret, next.secret, sizeof secret);
@@ -306,7 +318,10 @@ static int stand_still(int listen_fd, int children) {
   still = false;
   pthread_mutex_unlock(&lock);
   if (restored) process_leave_all();
-  return inside_listen();
+  if (!travels()) return inside_listen();
+  bool listens = listen(fd, BACKLOG) == 0;
+  travel_answer(listens);
+  return listens ? fd : -1;
 }
 
 _Noreturn void guest_main(int listen_fd, const char *id, const uint8_t key[32]) {

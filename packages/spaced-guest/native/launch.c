@@ -20,7 +20,7 @@
 #include <time.h>
 
 enum {
-  L_START = 1, L_STARTED, L_FAILED, L_KILL, L_DONE, L_LIST, L_LISTING, L_HOST, L_QUIT, L_EXITED, L_PREPARE, L_CLAIM, L_LEASE, L_RUN,
+  L_START = 1, L_STARTED, L_FAILED, L_KILL, L_DONE, L_LIST, L_LISTING, L_HOST, L_QUIT, L_EXITED, L_PREPARE, L_CLAIM, L_LEASE, L_RUN, L_RESTORE, L_GO_ON,
   MAX_CLIENTS = 32, MAX_CHILDREN = 8192, MAX_NAME = 256, MAX_UNSENT = 4 * MAX_FRAME,
 };
 
@@ -39,10 +39,16 @@ struct child {
   int status_fd;  // its reports, until it runs; a prepared one's claim goes the other way
   uint64_t client;
   uint32_t request;
+  pid_t guest;  // the guest's pid 1, with its start time: the child itself, or what a restorer has restored and keeps
+  struct claim *word;  // what a guest that is being restored will be told
+  int listen_fd;       // of a traveller: its socket, which it lets go of before it is saved; -1: none
+  bool travels;        // it can be saved and restored
+  bool told_again;     // of a guest that has run before
+  bool meets;          // the status will come from the guest, which has been told
   char *freezer;  // the file that freezes its control group; NULL for a bridge
   bool fenced;    // frozen because the lease has run out, and by nobody else
   int32_t error;  // once it has failed: told when it has been reaped, so that its name is free by then
-  char step[28];
+  char step[24];
   char name[MAX_NAME + 1];
 };
 
@@ -145,7 +151,7 @@ static void answer_started(struct client *c, const struct child *child) {
   if (c == NULL) return;
   out_begin(&c->out, L_STARTED);
   put_u32(&c->out, child->request);
-  put_u32(&c->out, (uint32_t)child->pid);
+  put_u32(&c->out, (uint32_t)child->guest);
   put_u64(&c->out, child->start_time);
   out_end(&c->out);
 }
@@ -198,7 +204,8 @@ static pid_t fork_into(uint64_t flags, int cgroup_fd) {
 static void add_child(struct client *c, uint32_t request, const char *name, pid_t pid, int status_fd) {
   struct child *child = calloc(1, sizeof *child);
   if (child == NULL) abort();  // the process exists and must not be forgotten; the guests die with the launcher
-  child->pid = pid;
+  child->pid = child->guest = pid;
+  child->listen_fd = -1;
   child->start_time = read_start_time(pid);
   child->status_fd = status_fd;
   child->client = c->serial;
@@ -239,14 +246,17 @@ static void start(struct client *c, uint32_t request, struct cursor *payload, bo
   int ends[2] = {-1, -1}, userns = -1, cgroup = -1;
   const char *step = "user-namespace";
   pid_t pid = -1;
-  if (!parse_start(&s, payload)) return answer_failed(c, request, EINVAL, "record");
+  if (!parse_start(&s, payload) || payload->left != 0) return answer_failed(c, request, EINVAL, "record");
   if (!name_is_free(c, request, s.activation)) return;
+  if (s.program[0] != 0 && !place_program(&s, launcher->programs_path)) return answer_failed(c, request, errno, "program");
   userns = make_user_namespace(s.uid_base);
   char *freezer = fence_file(s.cgroups, s.ncgroups);
   if (userns >= 0) {
     step = "fork";
     cgroup = take_cgroup2(&s);
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0) pid = fork_into(CLONE_NEWPID, cgroup);
+    bool keeps = s.program[0] != 0 && !prepare;
+    if (keeps && (s.listen_fd = bind_socket(s.socket_path, s.socket_uid)) < 0) step = "socket";
+    else if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0) pid = fork_into(CLONE_NEWPID, cgroup);
   }
   if (pid == 0) {
     close(ends[0]);
@@ -261,10 +271,77 @@ static void start(struct client *c, uint32_t request, struct cursor *payload, bo
     add_child(c, request, s.activation, pid, ends[0]);
     children->stage = prepare ? PREPARING : STARTING;
     children->freezer = freezer;
+    children->listen_fd = s.listen_fd;
+    children->travels = s.program[0] != 0;
     return;
   }
+  if (s.listen_fd >= 0) close(s.listen_fd);
   free(freezer);
   if (ends[0] >= 0) close(ends[0]);
+  answer_failed(c, request, error, step);
+}
+
+static void forget_word(struct child *child) {
+  if (child->word != NULL) explicit_bzero(child->word, sizeof *child->word);
+  free(child->word);
+  child->word = NULL;
+}
+
+// What the guest is to be told once it is there.
+static struct claim *make_word(const struct start *s) {
+  struct claim *word = calloc(1, sizeof *word);
+  bool fits = word != NULL && strlen(s->activation) < sizeof word->activation && strlen(s->hostname) < sizeof word->hostname;
+  if (!fits) {
+    free(word);
+    errno = EINVAL;
+    return NULL;
+  }
+  strcpy(word->activation, s->activation);
+  strcpy(word->hostname, s->hostname);
+  memcpy(word->secret, s->secret, sizeof word->secret);
+  return word;
+}
+
+static void restore(struct client *c, uint32_t request, struct cursor *payload) {
+  static struct start s;
+  char **argv = NULL, *images = NULL;
+  int ends[2] = {-1, -1}, userns = -1, socket_fd = -1;
+  const char *step = "record";
+  pid_t pid = -1;
+  struct claim *word = NULL;
+  errno = EINVAL;
+  bool parsed = parse_restore(&s, payload, &images, &argv);
+  if (parsed && !name_is_free(c, request, s.activation)) return free(argv);
+  if (parsed) step = "program";
+  if (parsed && place_program(&s, launcher->programs_path) && (word = make_word(&s)) != NULL) {
+    step = "socket";
+    socket_fd = bind_socket(s.socket_path, s.socket_uid);
+  }
+  if (socket_fd >= 0) {
+    step = "user-namespace";
+    userns = make_user_namespace(s.uid_base);
+  }
+  if (userns >= 0) {
+    step = "fork";
+    pid = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0 ? -1 : fork_into(0, -1);
+  }
+  if (pid == 0) start_restorer(launcher, &s, images, argv, userns, ends[1]);
+  int error = errno;
+  explicit_bzero(s.secret, sizeof s.secret);
+  if (userns >= 0) close(userns);
+  if (ends[1] >= 0) close(ends[1]);
+  free(argv);
+  if (pid > 0) {
+    add_child(c, request, s.activation, pid, ends[0]);
+    children->stage = STARTING;
+    children->freezer = fence_file(s.cgroups, s.ncgroups);
+    children->word = word;
+    children->listen_fd = socket_fd;
+    return;
+  }
+  if (ends[0] >= 0) close(ends[0]);
+  if (socket_fd >= 0) close(socket_fd);
+  free(word);
   answer_failed(c, request, error, step);
 }
 
@@ -295,26 +372,57 @@ static void note_failure(struct child *child, int32_t error, const char *step) {
   snprintf(child->step, sizeof child->step, "%s", step);
 }
 
+// The guest has been told, and will say whether it listens.
+static bool tell_guest(struct child *child, const struct claim *word) {
+  int fd = meet_traveller(child->guest, word, child->listen_fd);
+  if (fd < 0) return false;
+  child->status_fd = fd;
+  child->meets = true;
+  child->stage = STARTING;
+  return true;
+}
+
+// The restorer has succeeded: what it keeps is the guest from now on.
+static void note_restored(struct child *child, pid_t guest) {
+  child->guest = guest;
+  child->start_time = read_start_time(guest);
+  bool told = tell_guest(child, child->word);
+  int error = errno;
+  forget_word(child);
+  if (told) return;
+  note_failure(child, error, "meeting");
+  kill(child->pid, SIGKILL);
+}
+
+// A guest that was to go on and has not: it runs, and nobody reaches it. What becomes of it is for who asked to say.
+static void note_unmet(struct child *child, int error) {
+  child->stage = RUNNING;
+  answer_failed(find_client(child->client), child->request, error, "meeting");
+}
+
 // A child reports: zero (or a silent end, by exec) is success, otherwise errno and step.
 static void note_status(struct child *child) {
-  struct {
-    int32_t error;
-    char step[28];
-  } report = {0};
+  struct report report = {0};
   ssize_t n = read(child->status_fd, &report, sizeof report);
-  bool prepared = child->stage == PREPARING && n > 0 && report.error == 0;
+  bool met = child->meets, prepared = child->stage == PREPARING && n > 0 && report.error == 0;
+  child->meets = false;
   child->stage = prepared ? PREPARED : RUNNING;
   if (!prepared) {
     close(child->status_fd);
     child->status_fd = -1;
   }
   report.step[sizeof report.step - 1] = 0;
+  if (met && child->told_again && (n <= 0 || report.error != 0)) return note_unmet(child, n <= 0 ? ECONNRESET : report.error);
   if (n >= (ssize_t)sizeof report.error && report.error != 0) return note_failure(child, report.error, report.step);
+  if (child->word != NULL) {
+    if (n >= (ssize_t)offsetof(struct report, step) && report.guest > 0) return note_restored(child, report.guest);
+    return note_failure(child, ECHILD, "restore");
+  }
   // A silent end is an exec, or a death before it (out of memory, say).
   char path[64];
   snprintf(path, sizeof path, "/proc/%d/exe", child->pid);
   char exe;
-  if (n <= 0 && readlink(path, &exe, 1) < 0) return note_failure(child, ECHILD, "died");
+  if (n <= 0 && (met || readlink(path, &exe, 1) < 0)) return note_failure(child, ECHILD, "died");
   answer_started(find_client(child->client), child);
   if (is_fenced) fence(child);
 }
@@ -339,13 +447,27 @@ static void claim(struct client *c, uint32_t request, struct cursor *p) {
   struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
   bool sent = sendmsg(child->status_fd, &message, MSG_NOSIGNAL) == (ssize_t)sizeof record;
   int error = errno;
-  close(fd);
+  if (sent && child->travels) child->listen_fd = fd;
+  else close(fd);
   explicit_bzero(record.secret, sizeof record.secret);
   if (!sent) return answer_failed(c, request, error, "claim");
   strcpy(child->name, record.activation);
   child->client = c->serial;
   child->request = request;
   child->stage = STARTING;
+}
+
+// A guest that let go of its socket gets it back, and stays who it is.
+static void go_on(struct client *c, uint32_t request, struct cursor *p) {
+  static const struct claim as_before;
+  const char *name = take_string(p);
+  if (p->bad || p->left != 0) return answer_failed(c, request, EINVAL, "record");
+  struct child *child = find_child(name);
+  if (child == NULL || child->stage != RUNNING || child->listen_fd < 0) return answer_failed(c, request, ESRCH, "go-on");
+  child->client = c->serial;
+  child->request = request;
+  child->told_again = true;
+  if (!tell_guest(child, &as_before)) answer_failed(c, request, errno, "meeting");
 }
 
 // ---- the other requests
@@ -358,7 +480,8 @@ static void kill_named(struct client *c, uint32_t request, struct cursor *p) {
   if (w == NULL) return child == NULL ? answer_done(c, request) : answer_failed(c, request, ENOMEM, "kill");
   *w = (struct waiter){.next = waiters, .client = c->serial, .request = request, .pid = child->pid};
   waiters = w;
-  kill(child->pid, SIGKILL);  // ours and not yet reaped, so the pid cannot be another's
+  // Ours and not yet reaped, so the pid cannot be another's. What a restorer keeps dies with it.
+  kill(child->pid, SIGKILL);
 }
 
 static void list(struct client *c, uint32_t request) {
@@ -367,7 +490,7 @@ static void list(struct client *c, uint32_t request) {
   put_u32(&c->out, (uint32_t)nchildren);
   for (struct child *child = children; child != NULL; child = child->next) {
     put_string(&c->out, child->name);
-    put_u32(&c->out, (uint32_t)child->pid);
+    put_u32(&c->out, (uint32_t)child->guest);
     put_u64(&c->out, child->start_time);
     put_u8(&c->out, child->stage == RUNNING);
   }
@@ -402,6 +525,8 @@ static void reaped(pid_t pid, int status) {
     *at = w->next;
     free(w);
   }
+  forget_word(child);
+  if (child->listen_fd >= 0) close(child->listen_fd);
   free(child->freezer);
   free(child);
 }
@@ -420,6 +545,8 @@ static void handle(struct client *c, uint8_t type, struct cursor *payload) {
     case L_PREPARE: return start(c, request, payload, true);
     case L_CLAIM: return claim(c, request, payload);
     case L_HOST: return start_program(c, request, payload, false);
+    case L_RESTORE: return restore(c, request, payload);
+    case L_GO_ON: return go_on(c, request, payload);
     case L_RUN: return start_program(c, request, payload, true);
     case L_KILL: return kill_named(c, request, payload);
     case L_LIST: return list(c, request);

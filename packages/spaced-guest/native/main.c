@@ -67,6 +67,30 @@ static void prepare(const char *socket_path) {
   snprintf(dev_path, sizeof dev_path, "%s.dev", socket_path);
   if (!make_dev_template(dev_path)) die("device template");
   launcher.dev_path = dev_path;
+  // Where CRIU keeps what it has found out about the kernel: root's alone, or it could be lied to.
+  static char run_path[160];
+  char stage_path[192];
+  snprintf(run_path, sizeof run_path, "%s.run", socket_path);
+  if ((mkdir(run_path, 0700) < 0 && errno != EEXIST) ||
+      mount("tmpfs", run_path, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0711,size=64k,nr_inodes=16") < 0) {
+    die("run");
+  }
+  static char programs_path[160];
+  snprintf(programs_path, sizeof programs_path, "%s.programs", socket_path);
+  if ((mkdir(programs_path, 0700) < 0 && errno != EEXIST) ||
+      mount("tmpfs", programs_path, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=32m,nr_inodes=64") < 0) {
+    die("programs");
+  }
+  launcher.programs_path = programs_path;
+  snprintf(stage_path, sizeof stage_path, "%s/stage", run_path);
+  if (mkdir(stage_path, 0711) < 0 || chmod(stage_path, 0711) < 0) die("stage");
+  launcher.run_path = run_path;
+}
+
+// A program of the host's that finds this folder at /run, and everything else where it is.
+static void run_with(const char *folder, char **argv) {
+  if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) return;
+  if (mount(folder, "/run", NULL, MS_BIND, NULL) == 0) execve(argv[0], argv, environ);
 }
 
 int main(int argc, char **argv) {
@@ -78,13 +102,20 @@ int main(int argc, char **argv) {
   }
   if (argc == 3 && strcmp(argv[1], "--inside") == 0) run_inside(argv[2], false);
   if (argc == 3 && strcmp(argv[1], "--inside-copied") == 0) run_inside(argv[2], true);
+  if (argc == 2 && strcmp(argv[1], "--travel") == 0) run_traveller(argc, argv);
+  if (argc == 1 && getenv("CRTOOLS_SCRIPT_ACTION") != NULL) return restore_hook();
+  if (argc == 3 && strcmp(argv[1], "--keep") == 0) keep_restored(argv[2]);
+  if (argc > 3 && strcmp(argv[1], "--with-run") == 0) {
+    run_with(argv[2], argv + 3);
+    die(argv[3]);
+  }
   for (int i = 1; i + 1 < argc; i += 2) {
     if (strcmp(argv[i], "--socket") == 0) socket_path = argv[i + 1];
     else if (strcmp(argv[i], "--seccomp") == 0) filter = argv[i + 1];
     else if (strcmp(argv[i], "--orphan-seconds") == 0) orphan_seconds = atoi(argv[i + 1]);
   }
   if (socket_path == NULL || filter == NULL) {
-    fprintf(stderr, "usage: spaced-launch --socket PATH --seccomp FILE [--orphan-seconds N] | --in-user-namespace BASE COMMAND... | --inside FOLDER\n");
+    fprintf(stderr, "usage: spaced-launch --socket PATH --seccomp FILE [--orphan-seconds N] | --in-user-namespace BASE COMMAND... | --inside FOLDER | --travel | --keep PIDFILE | --with-run FOLDER COMMAND...\n");
     return 2;
   }
   load_filter(filter);
@@ -100,8 +131,11 @@ int main(int argc, char **argv) {
   dup2(null, 1);
   bool asked = launch_serve(&launcher, listen_fd, signal_fd, orphan_seconds);
   unlink(socket_path);
-  umount2(launcher.dev_path, MNT_DETACH);
-  rmdir(launcher.dev_path);
+  char *const mounted[] = {launcher.dev_path, launcher.run_path, launcher.programs_path};
+  for (int i = 0; i < 3; i++) {
+    umount2(mounted[i], MNT_DETACH);
+    rmdir(mounted[i]);
+  }
   if (asked) launch_say_done();
   return 0;
 }

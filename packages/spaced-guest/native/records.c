@@ -29,7 +29,9 @@ bool parse_start(struct start *s, struct cursor *p) {
   for (uint32_t i = 0; i < s->ncgroups; i++) s->cgroups[i] = take_string(p);
   s->tmpfs_bytes = take_u32(p);
   s->file_bytes = take_u64(p);
-  return !p->bad && p->left == 0 && s->uid_base >= 65536 && s->uid_base <= UINT32_MAX - 65536;
+  s->program = take_string(p);
+  s->listen_fd = -1;
+  return !p->bad && s->uid_base >= 65536 && s->uid_base <= UINT32_MAX - 65536;
 }
 
 // Copies a string into a fixed field; false when it does not fit.
@@ -73,6 +75,14 @@ bool parse_host(struct host *h, struct cursor *p) {
   }
   if (p->bad || p->left != 0 || h->argv == NULL || h->envp == NULL) return false;
   return h->argc > 0 && h->uid != 0 && h->gid != 0 && h->nbinds <= MAX_BINDS;
+}
+
+bool parse_restore(struct start *s, struct cursor *p, char **images, char ***argv) {
+  uint32_t argc = 0;
+  bool fits = parse_start(s, p);
+  *images = take_string(p);
+  *argv = take_list(p, &argc);
+  return fits && !p->bad && p->left == 0 && *argv != NULL && argc > 0;
 }
 
 bool parse_run(struct host *h, struct cursor *p) {

@@ -26,10 +26,7 @@
 enum { RANGE = 65536, HOLDER_STACK = 8192, BACKLOG = 128 };
 
 _Noreturn void fail_start(int status_fd, const char *step) {
-  struct {
-    int32_t error;
-    char step[28];
-  } report = {.error = errno == 0 ? EIO : errno};
+  struct report report = {.error = errno == 0 ? EIO : errno};
   strncpy(report.step, step, sizeof report.step - 1);
   ssize_t ignored = write(status_fd, &report, sizeof report);
   (void)ignored;
@@ -147,7 +144,7 @@ int bind_socket(const char *path, uint32_t uid) {
   return -1;
 }
 
-static bool raise_loopback(void) {
+bool raise_loopback(void) {
   struct ifreq request = {.ifr_name = "lo", .ifr_flags = IFF_UP};
   int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   bool ok = fd >= 0 && ioctl(fd, SIOCSIFFLAGS, &request) == 0;
@@ -182,13 +179,24 @@ static int await_claim(int status_fd, struct claim *claim) {
 
 _Noreturn void start_guest(const struct launcher *l, struct start *s, bool prepared, int userns_fd, int status_fd) {
   static struct claim claim;
+  if (prepared) {  // it may wait for long: nothing of the launcher's stays open in it
+    int *held[] = {&userns_fd, &status_fd}, none = open("/dev/null", O_RDWR);
+    if (none < 0) fail_start(status_fd, "null");
+    keep_descriptors(none, held, 2);
+  }
   enter_groups(s->cgroups, s->ncgroups, status_fd);
   // Still in the host's network namespace: the host finds the socket in its /proc/net/unix, and the guest does not.
-  int listen_fd = prepared ? -1 : bind_socket(s->socket_path, s->socket_uid);
+  int listen_fd = prepared || s->listen_fd >= 0 ? s->listen_fd : bind_socket(s->socket_path, s->socket_uid);
   if (!prepared && listen_fd < 0) fail_start(status_fd, "socket");
-  if (unshare(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP) < 0) fail_start(status_fd, "namespaces");
-  if (!raise_loopback()) fail_start(status_fd, "loopback");
+  bool traveller = s->program[0] != 0;
+  int others = CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP;
+  if (unshare(CLONE_NEWNS | (traveller ? 0 : others)) < 0) fail_start(status_fd, "namespaces");
+  if (!traveller && !raise_loopback()) fail_start(status_fd, "loopback");
   int boot_id_fd = confine_mounts(s, l->dev_path, userns_fd, status_fd);
+  if (traveller) {
+    confine_identity(userns_fd, status_fd);
+    own_namespaces(status_fd);
+  }
   if (prepared) {
     listen_fd = await_claim(status_fd, &claim);
     s->activation = claim.activation;
@@ -198,6 +206,10 @@ _Noreturn void start_guest(const struct launcher *l, struct start *s, bool prepa
     memcpy(s->secret, claim.secret, sizeof s->secret);
   }
   confine_names(s, boot_id_fd, status_fd);
+  if (traveller) {
+    confine_privileges(l, s, status_fd);
+    become_traveller(s, listen_fd, status_fd);
+  }
   int null = open("/dev/null", O_RDWR);
   if (null < 0) fail_start(status_fd, "null");
   int *kept[] = {&listen_fd, &userns_fd, &status_fd};
@@ -206,7 +218,7 @@ _Noreturn void start_guest(const struct launcher *l, struct start *s, bool prepa
   close(userns_fd);
   // Listening from here on, as this identity: SO_PEERCRED on the other end shows this pid and the guest's mapped root.
   if (listen(listen_fd, BACKLOG) < 0) fail_start(status_fd, "listen");
-  confine_privileges(l, s->file_bytes, status_fd);
+  confine_privileges(l, s, status_fd);
   memset(l->title, 0, l->title_length);  // what /proc/1/cmdline shows
   strncpy(l->title, "space-guest", l->title_length - 1);
   prctl(PR_SET_NAME, "space-guest");

@@ -48,6 +48,7 @@ export {
   LaunchFrame,
   type LaunchListing,
   type PrepareRecord,
+  type RestoreRecord,
   type RunRecord,
   type StartedProcess,
   type StartRecord,

@@ -71,6 +71,18 @@ export class LaunchClient {
     return { hostPid: reader.u32(), startTime: reader.u64() };
   }
 
+  /** Resolves when the restored guest listens, as who the record says it is. Rejects with ENOSYS where the launcher restores none. */
+  async restore(record: wire.RestoreRecord): Promise<wire.StartedProcess> {
+    const reader = await this.#request(LaunchFrame.started, (id) => wire.encodeRestore(id, record));
+    return { hostPid: reader.u32(), startTime: reader.u64() };
+  }
+
+  /** Resolves when a guest that has let go of its socket listens again. It must run. */
+  async goOn(activationId: string): Promise<wire.StartedProcess> {
+    const reader = await this.#request(LaunchFrame.started, (id) => wire.encodeGoOn(id, activationId));
+    return { hostPid: reader.u32(), startTime: reader.u64() };
+  }
+
   /** Starts a `spaced-host`. */
   async host(record: wire.HostRecord): Promise<wire.StartedProcess> {
     const reader = await this.#request(LaunchFrame.started, (id) => wire.encodeHost(id, record));

@@ -19,6 +19,8 @@ export const LaunchFrame = {
   claim: 12,
   lease: 13,
   run: 14,
+  restore: 15,
+  goOn: 16,
 } as const;
 
 export interface BindMount {
@@ -47,12 +49,32 @@ export interface StartRecord {
   readonly tmpfsLimitBytes: number;
   /** No single file may grow beyond it (RLIMIT_FSIZE); 0 for no limit. */
   readonly fileLimitBytes: number;
+  /**
+   * The guest program's path in the guest's own tree, where a bind shows it: with it the guest can be saved and restored
+   * with its memory, and its namespaces are its user namespace's own. Native launchers only.
+   */
+  readonly programPath?: string;
+}
+
+/** A guest whose processes CRIU restores: what it finds as by a start record, and the command that restores it. */
+export interface RestoreRecord extends StartRecord {
+  /** The folder of its images, with `shm.tar` among them when its shared memory folder held something. */
+  readonly imagesDir: string;
+  readonly argv: readonly string[];
 }
 
 /** A prepared guest: all of a start record but what makes it an activation. */
 export type PrepareRecord = Pick<
   StartRecord,
-  "uidBase" | "lowerDir" | "upperDir" | "workDir" | "rootDir" | "binds" | "cgroupFiles" | "tmpfsLimitBytes"
+  | "uidBase"
+  | "lowerDir"
+  | "upperDir"
+  | "workDir"
+  | "rootDir"
+  | "binds"
+  | "cgroupFiles"
+  | "tmpfsLimitBytes"
+  | "programPath"
 > & { readonly name: string };
 
 /** What makes it one. */
@@ -111,6 +133,7 @@ export function encodeStart(
   requestId: number,
   record: StartRecord,
   type: number = LaunchFrame.start,
+  rest: (frame: FrameBuilder) => void = () => undefined,
 ): Buffer {
   const frame = new FrameBuilder(1024).begin(type).u32(requestId);
   frame.string(record.activationId).raw(record.secret).string(record.socketPath).u32(record.socketUid);
@@ -124,7 +147,23 @@ export function encodeStart(
   }
   frame.string(record.bootId).u32(record.cgroupFiles.length);
   for (const file of record.cgroupFiles) frame.string(file);
-  return frame.u32(record.tmpfsLimitBytes).u64(BigInt(record.fileLimitBytes)).end().finish();
+  frame
+    .u32(record.tmpfsLimitBytes)
+    .u64(BigInt(record.fileLimitBytes))
+    .string(record.programPath ?? "");
+  rest(frame);
+  return frame.end().finish();
+}
+
+export function encodeRestore(requestId: number, record: RestoreRecord): Buffer {
+  return encodeStart(requestId, record, LaunchFrame.restore, (frame) => {
+    frame.string(record.imagesDir).u32(record.argv.length);
+    for (const argument of record.argv) frame.string(argument);
+  });
+}
+
+export function encodeGoOn(requestId: number, activationId: string): Buffer {
+  return new FrameBuilder(256).begin(LaunchFrame.goOn).u32(requestId).string(activationId).end().finish();
 }
 
 export function encodePrepare(requestId: number, record: PrepareRecord): Buffer {
@@ -169,6 +208,7 @@ export function decodeStart(reader: PayloadReader): StartRecord {
   for (let left = reader.u32(); left > 0; left -= 1) cgroupFiles.push(reader.string());
   const tmpfsLimitBytes = reader.u32();
   const fileLimitBytes = Number(reader.u64());
+  const programPath = reader.string();
   const names = { activationId, secret, socketPath, socketUid, uidBase, hostname };
   return {
     ...names,
@@ -181,6 +221,7 @@ export function decodeStart(reader: PayloadReader): StartRecord {
     cgroupFiles,
     tmpfsLimitBytes,
     fileLimitBytes,
+    programPath,
   };
 }
 

@@ -19,11 +19,12 @@ import {
   endingOf,
   freeBytes,
   LauncherLink,
+  processorFeatures,
   seccompProgram,
   substrateFailure,
 } from "@space/substrate-namespace";
 import { awaitSocket, isUnreachable, listensNow, requireUnchanged, takeEvidence } from "./guest-socket.ts";
-import { hostLimits, processorFeatures, requireFit } from "./host-needs.ts";
+import { hostLimits, requireFit } from "./host-needs.ts";
 import { archiveImage, type ImageOrigin, restoreImage } from "./image-archive.ts";
 import { ociSpec } from "./oci-spec.ts";
 import type { GvisorSubstrateOptions } from "./options.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { type ExecutionLimits, SpaceError } from "@space/model";
 import { nativeLauncherPath } from "@space/spaced-guest";
 import type { GvisorSubstrateOptions } from "./options.ts";
@@ -33,10 +33,4 @@ export function hostLimits(limits: ExecutionLimits): ExecutionLimits {
     memoryBytes: limits.memoryBytes + overhead.memoryBytes,
     processes: limits.processes * tasksPerTask + overhead.processes,
   };
-}
-
-/** What programs that run here may have found out about the processor, and count on. */
-export function processorFeatures(): readonly string[] {
-  const line = /^(?:flags|Features)\s*:\s*(.+)$/m.exec(readFileSync("/proc/cpuinfo", "utf8"))?.[1] ?? "";
-  return line.split(" ").sort();
 }

@@ -5,6 +5,7 @@ import { createReadStream } from "node:fs";
 import { type FileHandle, open, readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { SpaceError } from "@space/model";
+import { ByteReader } from "@space/substrate-namespace";
 
 /** What an image says of where it can be restored. */
 export interface ImageOrigin {
@@ -115,45 +116,4 @@ function isTexts(value: unknown): value is readonly string[] {
 
 function refused(problem: string): SpaceError {
   return new SpaceError("snapshot/refused", { problem });
-}
-
-/** Takes a stream apart by lengths. An end that comes too early is `snapshot/refused`. */
-class ByteReader {
-  readonly #source: AsyncIterator<Uint8Array>;
-  #held: Buffer = Buffer.alloc(0);
-
-  constructor(source: AsyncIterable<Uint8Array>) {
-    this.#source = source[Symbol.asyncIterator]();
-  }
-
-  async exactly(length: number): Promise<Buffer> {
-    const parts: Buffer[] = [];
-    for (let left = length; left > 0; ) {
-      const part = await this.some(left);
-      parts.push(part);
-      left -= part.length;
-    }
-    return Buffer.concat(parts);
-  }
-
-  /** The next bytes, at least one and at most so many. */
-  async some(limit: number): Promise<Buffer> {
-    if (!(await this.#fill())) throw refused("cut short");
-    const part = this.#held.subarray(0, limit);
-    this.#held = this.#held.subarray(part.length);
-    return part;
-  }
-
-  async atEnd(): Promise<boolean> {
-    return !(await this.#fill());
-  }
-
-  async #fill(): Promise<boolean> {
-    while (this.#held.length === 0) {
-      const next = await this.#source.next();
-      if (next.done === true) return false;
-      this.#held = Buffer.from(next.value.buffer, next.value.byteOffset, next.value.length);
-    }
-    return true;
-  }
 }

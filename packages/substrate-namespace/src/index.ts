@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
+export { ByteReader } from "./byte-reader.ts";
 export {
   type CriuProgram,
   type CriuSearch,
@@ -16,5 +17,6 @@ export type { LauncherKind } from "./launchers.ts";
 export { asActivation } from "./listed-activations.ts";
 export { NamespaceSubstrate } from "./namespace-substrate.ts";
 export type { NamespaceSubstrateOptions } from "./options.ts";
+export { processorFeatures } from "./processor-features.ts";
 export { seccompProgram } from "./seccomp-bpf.ts";
 export { buildSkeleton } from "./skeleton.ts";

@@ -3,8 +3,9 @@
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import type { SubstrateAbilities } from "@space/model";
+import { SpaceError, type SubstrateAbilities } from "@space/model";
 import { nativeLauncherPath, portableLauncherPath } from "@space/spaced-guest";
+import type { CriuProgram } from "./criu-program.ts";
 import type { LauncherCommand } from "./launcher-process.ts";
 import { type RangeRunner, rangeRunner } from "./layer-archive.ts";
 
@@ -29,9 +30,15 @@ export function chooseLauncher(
   {
     stateDir,
     orphanSeconds = defaultOrphanSeconds,
-  }: { readonly stateDir: string; readonly orphanSeconds?: number },
+    criu,
+  }: { readonly stateDir: string; readonly orphanSeconds?: number; readonly criu?: CriuProgram },
 ): Launcher {
   const native = kind === undefined ? existsSync(nativeLauncherPath) : kind === "native";
+  if (criu !== undefined && !native)
+    throw new SpaceError("host/unfit", {
+      problem: "guests of the portable launcher cannot be saved with their memory",
+      remedy: "install gcc and libc6-dev, then start again",
+    });
   const program = native ? [nativeLauncherPath] : [process.execPath, portableLauncherPath];
   const orphan = ["--orphan-seconds", String(orphanSeconds)];
   const argv = [...program, "--socket", socketPath, "--seccomp", seccompPath, ...orphan];
@@ -42,7 +49,7 @@ export function chooseLauncher(
     abilities: {
       name: "namespace",
       freeze: true,
-      memorySnapshots: false,
+      memorySnapshots: criu !== undefined,
       terminals: native,
       launcher: native ? "native" : "portable",
     },

@@ -20,16 +20,19 @@ import {
   holdsSocket,
   hostBootId,
   listeningInode,
+  peerCredentials,
   processEvidence,
 } from "@space/platform-linux";
-import type { LaunchClient, LaunchExit, StartRecord } from "@space/spaced-guest";
+import type { BindMount, LaunchClient, LaunchExit, StartRecord } from "@space/spaced-guest";
 import { ActivationFolders, sparePrefix } from "./activation-folders.ts";
 import { DiskWatch, freeBytes } from "./disk-watch.ts";
 import { endingOf, LauncherLink, substrateFailure } from "./launcher-link.ts";
 import { chooseLauncher, type Launcher } from "./launchers.ts";
-import { archiveLayer, restoreLayer } from "./layer-archive.ts";
+import { archiveLayer } from "./layer-archive.ts";
 import { activations, asActivation } from "./listed-activations.ts";
+import { MemorySnapshots, type SavedGuest } from "./memory-snapshots.ts";
 import type { NamespaceSubstrateOptions } from "./options.ts";
+import { boundsWithRestorer, startRestored, takeArchive } from "./restored-guests.ts";
 import { seccompProgram } from "./seccomp-bpf.ts";
 import { buildSkeleton } from "./skeleton.ts";
 import { type SpareGuest, SpareGuests } from "./spare-guests.ts";
@@ -43,6 +46,8 @@ interface Held {
 }
 
 interface Running extends Held {
+  /** The guest's pid 1; 0 while it is being started. */
+  pid: number;
   /** Set when the driver itself ends it. */
   ending?: string;
 }
@@ -56,7 +61,9 @@ export class NamespaceSubstrate implements Substrate {
   readonly #groups: ControlGroups;
   readonly #ranges: UidRanges;
   readonly #disk: DiskWatch;
-  readonly #recipe: Pick<StartRecord, "lowerDir" | "rootDir" | "binds" | "tmpfsLimitBytes">;
+  readonly #recipe: Pick<StartRecord, "lowerDir" | "rootDir" | "binds" | "tmpfsLimitBytes" | "programPath">;
+  readonly #binds: readonly BindMount[];
+  readonly #memory: MemorySnapshots | undefined;
   readonly #spares: SpareGuests;
   readonly #running = new Map<ActivationId, Running>();
   readonly #exitListeners = new Set<(exit: ExecutionExit) => void>();
@@ -93,15 +100,23 @@ export class NamespaceSubstrate implements Substrate {
     this.#disk = new DiskWatch(options.stateDir, (activationId) =>
       this.#end(activationId, "disk limit exceeded"),
     );
+    this.#binds = [{ source: "/usr", target: "usr" }, ...(options.binds ?? [])].map((bind) => ({
+      ...bind,
+      readOnly: true,
+    }));
+    const { inRange } = launcher;
+    this.#memory =
+      options.criu &&
+      new MemorySnapshots(options.criu, {
+        ...{ link, inRange, groups: this.#groups, stateDir: options.stateDir },
+        launcherSocket: launcher.command.socketPath,
+      });
     this.#recipe = {
       lowerDir: join(options.stateDir, "skeleton"),
       // One for all: each guest mounts on it in a mount namespace of its own.
       rootDir: join(options.stateDir, "mount-point"),
-      binds: [{ source: "/usr", target: "usr" }, ...(options.binds ?? [])].map((bind) => ({
-        ...bind,
-        readOnly: true,
-      })),
       tmpfsLimitBytes: shmBytes,
+      ...(this.#memory?.recipe(this.#binds) ?? { binds: this.#binds }),
     };
     this.#spares = new SpareGuests(launcher.prepares ? (options.spareGuests ?? 4) : 0, {
       folders: this.#folders,
@@ -153,16 +168,22 @@ export class NamespaceSubstrate implements Substrate {
     if (spare === undefined && this.#ranges.exhausted) await this.#spares.sacrifice();
     const uidBase = spare?.uidBase ?? this.#ranges.take();
     const group = spare?.name ?? activationId;
-    this.#running.set(activationId, { uidBase, group });
+    const running: Running = { uidBase, group, pid: 0 };
+    this.#running.set(activationId, running);
     try {
       const note = { uidBase, group, diskBytes: limits.diskBytes };
       const folder =
         spare === undefined
           ? this.#folders.create(activationId, note)
           : this.#folders.adoptSpare(spare.name, activationId, note);
-      if (request.filesystem !== undefined) {
-        await restoreLayer(this.#launcher.inRange, uidBase, folder.upper, request.filesystem);
-      }
+      const restored =
+        request.filesystem === undefined
+          ? undefined
+          : await takeArchive(
+              request.filesystem,
+              { activationId, uidBase, upper: folder.upper, binds: this.#binds },
+              { inRange: this.#launcher.inRange, memory: this.#memory },
+            );
       const identity = {
         activationId,
         secret: request.activationSecret.reveal(),
@@ -173,15 +194,21 @@ export class NamespaceSubstrate implements Substrate {
         fileLimitBytes: limits.diskBytes,
       };
       const places = { upperDir: folder.upper, workDir: folder.work };
-      const cgroupFiles = spare === undefined ? this.#groups.create(group, limits) : [];
-      if (spare !== undefined) this.#groups.limit(group, limits);
+      const bounds = this.#memory === undefined ? limits : boundsWithRestorer(limits);
+      const cgroupFiles = spare === undefined ? this.#groups.create(group, bounds) : [];
+      if (spare !== undefined) this.#groups.limit(group, bounds);
       const client = await this.#link.connected();
+      const record = { ...identity, ...places, ...this.#recipe, uidBase, cgroupFiles };
       const started =
-        spare === undefined
-          ? await client.start({ ...identity, ...places, ...this.#recipe, uidBase, cgroupFiles })
-          : await client.claim({ ...identity, spare: spare.name });
+        spare !== undefined
+          ? await client.claim({ ...identity, spare: spare.name })
+          : restored === undefined
+            ? await client.start(record)
+            : await startRestored({ ...record, ...restored }, { link: this.#link, memory: this.#memory });
+      running.pid = started.hostPid;
       const evidence = this.#evidence(activationId, group, started.hostPid, started.startTime);
       this.#disk.add(activationId, { path: folder.upper, limitBytes: limits.diskBytes });
+      this.#memory?.forget(activationId);
       return { activationId, evidence };
     } catch (cause) {
       await this.#release(activationId, { uidBase, group }).catch(() => undefined); // the first failure is the one to report
@@ -189,23 +216,35 @@ export class NamespaceSubstrate implements Substrate {
     }
   }
 
-  async freeze(activationId: ActivationId): Promise<boolean> {
-    const running = this.#running.get(activationId);
-    if (running === undefined) return false;
-    await this.#groups.freeze(running.group);
+  async freeze(activationId: ActivationId, purpose: "hold" | "snapshot" = "hold"): Promise<boolean> {
+    const guest = this.#guest(activationId);
+    if (guest === undefined) return false;
+    if (purpose === "snapshot" && this.#memory !== undefined) await this.#memory.freeze(guest);
+    else await this.#groups.freeze(guest.group);
     return this.#running.has(activationId);
   }
 
   async thaw(activationId: ActivationId): Promise<boolean> {
-    const running = this.#running.get(activationId);
-    if (running === undefined) return false;
-    await this.#groups.thaw(running.group);
+    const guest = this.#guest(activationId);
+    if (guest === undefined) return false;
+    await this.#groups.thaw(guest.group);
+    try {
+      await this.#memory?.letGoOn(guest);
+    } catch (error) {
+      if (this.#running.has(activationId)) throw substrateFailure(error);
+    }
     return this.#running.has(activationId);
   }
 
   async *snapshot(activationId: ActivationId): AsyncGenerator<Uint8Array> {
     const note = this.#folders.note(activationId);
     if (note === undefined) throw new SpaceError("substrate/failed", { step: "find the layer" });
+    try {
+      if (this.#memory !== undefined) yield* this.#memory.save(this.#guest(activationId), this.#binds);
+    } catch (error) {
+      if (isSpaceError(error, "snapshot/fatal")) this.#end(activationId, "saving its memory failed");
+      throw error;
+    }
     yield* archiveLayer(this.#launcher.inRange, note.uidBase, this.#folders.upperOf(activationId));
   }
 
@@ -227,6 +266,7 @@ export class NamespaceSubstrate implements Substrate {
 
   async sweep(keep: ReadonlySet<ActivationId>): Promise<number> {
     const found = new Set<ActivationId>(this.#folders.list());
+    for (const activationId of this.#memory?.list() ?? []) found.add(activationId);
     for (const { activationId } of activations(await (await this.#link.connected()).list()))
       found.add(activationId);
     for (const name of [...(await this.#groups.list()), ...readdirSync(this.#options.socketDir)]) {
@@ -259,6 +299,11 @@ export class NamespaceSubstrate implements Substrate {
     this.#link.close();
   }
 
+  #guest(activationId: ActivationId): SavedGuest | undefined {
+    const running = this.#running.get(activationId);
+    return running && { activationId, ...running, socketPath: this.#socketPath(activationId) };
+  }
+
   #socketPath(activationId: ActivationId): string {
     return join(this.#options.socketDir, activationId);
   }
@@ -267,8 +312,9 @@ export class NamespaceSubstrate implements Substrate {
     const socketPath = this.#socketPath(activationId);
     const guest = processEvidence(pid);
     const socketInode = listeningInode(socketPath);
-    // the very process, and the socket that listens there is its own.
-    const isOwner = socketInode !== undefined && holdsSocket(pid, socketInode);
+    // the very process, and the socket that listens there is its own; or waits for it, with the launcher.
+    const holders = this.#memory === undefined ? [pid] : [pid, peerCredentials(this.#link.client.socket).pid];
+    const isOwner = socketInode !== undefined && holders.some((holder) => holdsSocket(holder, socketInode));
     if (guest.startTime !== String(startTime) || !isOwner) {
       throw new SpaceError("endpoint/unverifiable", { problem: "the guest is gone" });
     }
@@ -290,10 +336,10 @@ export class NamespaceSubstrate implements Substrate {
       this.#ranges.claim(note.uidBase);
       claimed.add(note.group);
     }
-    for (const { activationId } of running) {
+    for (const { activationId, hostPid } of running) {
       const note = this.#folders.note(activationId);
       if (note === undefined) continue; // not ours to serve: the sweep ends it
-      this.#running.set(activationId, { uidBase: note.uidBase, group: note.group });
+      this.#running.set(activationId, { uidBase: note.uidBase, group: note.group, pid: hostPid });
       this.#disk.add(activationId, {
         path: this.#folders.upperOf(activationId),
         limitBytes: note.diskBytes,
@@ -316,11 +362,13 @@ export class NamespaceSubstrate implements Substrate {
     if (this.#groups.killsFrozen) await killed;
     await Promise.all([killed, this.#groups.destroy(group)]);
     rmSync(this.#socketPath(activationId), { force: true });
+    this.#memory?.forget(activationId);
     await this.#folders.remove(activationId);
     if (held !== undefined) this.#ranges.give(held.uidBase);
   }
 
   #noteLauncherLost(): void {
+    this.#memory?.noteLauncherLost();
     void this.#spares.dropAll().catch(() => undefined); // the sweep finds what is left
     for (const activationId of this.#running.keys()) {
       for (const listener of this.#exitListeners) listener({ activationId, reason: "the launcher ended" });
@@ -328,6 +376,7 @@ export class NamespaceSubstrate implements Substrate {
   }
 
   #noteExit(exit: LaunchExit): void {
+    if (this.#memory?.noteExit(exit) === true) return;
     if (exit.name.startsWith(sparePrefix)) void this.#spares.drop(exit.name).catch(() => undefined);
     const activationId = asActivation(exit.name);
     const running = activationId === undefined ? undefined : this.#running.get(activationId);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
+import type { CriuProgram } from "./criu-program.ts";
 import type { LauncherKind } from "./launchers.ts";
 
 export interface NamespaceSubstrateOptions {
@@ -23,6 +24,8 @@ export interface NamespaceSubstrateOptions {
   readonly spareGuests?: number;
   /** How long guests go on without a daemon, by default 120 s; then the launcher ends them and itself. */
   readonly orphanSeconds?: number;
+  /** With it guests are saved and restored with their memory; needs the native launcher. */
+  readonly criu?: CriuProgram;
   /** Further read-only folders, e.g. tools of the worker's own; each target exists in the guest's root. */
   readonly binds?: readonly { readonly source: string; readonly target: string }[];
 }

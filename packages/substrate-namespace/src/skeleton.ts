@@ -134,6 +134,8 @@ const files: Readonly<Record<string, readonly [content: string, mode: number]>> 
   "etc/hostname": ["sandbox\n", 0o644],
   "etc/fstab": ["", 0o644],
   "etc/environment": ["", 0o644],
+  // Over which the program of a guest that can be saved with its memory is bound.
+  "run/space/guest": ["", 0o644],
 };
 
 const dotFiles: readonly string[] = [".bashrc", ".profile", ".bash_logout"];

@@ -22,7 +22,7 @@ export interface SparePorts {
   /** Calls once after a while, unless the returned function is called before. Keeps no process alive. */
   readonly after: (delayMs: number, action: () => void) => () => void;
   /** What a guest of this worker is made of, beside its own folders. */
-  readonly recipe: Pick<PrepareRecord, "lowerDir" | "rootDir" | "binds" | "tmpfsLimitBytes">;
+  readonly recipe: Pick<PrepareRecord, "lowerDir" | "rootDir" | "binds" | "tmpfsLimitBytes" | "programPath">;
 }
 
 /** What a spare may use; the limits of its activation replace these before it runs anything. */

@@ -22,8 +22,7 @@ import {
   type TestGuest,
   WatchedProcess,
 } from "../src/guest-host.ts";
-import { needsRoot } from "../src/needs-root.ts";
-import { needsRunsc } from "../src/needs-runsc.ts";
+import { needsFor } from "../src/needs-host.ts";
 import { fileCases, guestError, treeCases } from "./guest-files.ts";
 import { identityCases } from "./guest-identity.ts";
 import { poolCases } from "./guest-pools.ts";
@@ -46,7 +45,7 @@ export interface GuestDifferences {
 
 /** The guest protocol (PROTOCOL.md section 1), against a real guest started in one of the ways. */
 export function guestProtocolContract(kind: GuestHostKind, differences: GuestDifferences): void {
-  const skip = kind === "gvisor" ? needsRunsc : needsRoot;
+  const skip = needsFor(kind);
   describe(`guest protocol, ${kind}`, { skip, timeout: 60_000 }, () => {
     let host: GuestHost;
     let guest: TestGuest;
@@ -57,7 +56,7 @@ export function guestProtocolContract(kind: GuestHostKind, differences: GuestDif
     after(() => host.close());
     const run = () => guest;
     const { terminals, watches, quick } = differences;
-    helloCases(run, kind === "gvisor");
+    helloCases(run, kind === "gvisor" || kind === "criu");
     fileCases(run);
     processCases(run, differences);
     streamCases(run);
@@ -105,8 +104,8 @@ function helloCases(guest: () => TestGuest, inside: boolean): void {
     await guest().using((connection) => connection.stat("/"));
   });
 
-  it("lets go of its socket only where it made it itself", async (t) => {
-    if (inside) return t.skip("it did; what follows is in substrate-memory.test.ts");
+  it("lets go of its socket only where it can be saved", async (t) => {
+    if (inside) return t.skip("it can; what follows is in substrate-memory.ts");
     await guest().using(async (connection) => {
       await assert.rejects(connection.quiesce(), guestError("ENOSYS"));
       assert.equal((await connection.stat("/")).type, "directory");

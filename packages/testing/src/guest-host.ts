@@ -28,13 +28,14 @@ import {
   type LauncherKind,
   NamespaceSubstrate,
   type NamespaceSubstrateOptions,
+  requireCriu,
 } from "@space/substrate-namespace";
 import { runscTools } from "./needs-runsc.ts";
 
 const random = { bytes: (length: number): Uint8Array => randomBytes(length) };
 
 /** What guests are started by. */
-export type GuestHostKind = LauncherKind | "gvisor";
+export type GuestHostKind = LauncherKind | "gvisor" | "criu";
 type HostSubstrate = Substrate & { readonly launchClient: LaunchClient };
 
 interface HostOptions extends Pick<NamespaceSubstrateOptions, "orphanSeconds"> {
@@ -231,8 +232,14 @@ async function openSubstrate(
   };
   if (launcher === "gvisor")
     return GvisorSubstrate.open({ ...common, runsc: await requireRunsc(runscTools) });
-  const { first: firstUid, ranges: uidRanges } = testUids;
-  return NamespaceSubstrate.open({ ...common, firstUid, uidRanges, launcher });
+  const { first, ranges } = testUids;
+  if (launcher === "criu") {
+    const uidRanges = ranges / 2;
+    const firstUid = beside ? first + uidRanges * 65_536 : first;
+    const criu = await requireCriu(runscTools);
+    return NamespaceSubstrate.open({ ...common, firstUid, uidRanges, launcher: "native", criu });
+  }
+  return NamespaceSubstrate.open({ ...common, firstUid: first, uidRanges: ranges, launcher });
 }
 
 /** A process whose output is collected and waited for. */

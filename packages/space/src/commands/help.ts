@@ -13,6 +13,7 @@ const text = `SPACE runs untrusted code for AI agents in isolated, stateful sand
       --tls-listen HOST:PORT  HTTPS for domain mode                 (default: 127.0.0.1:7643)
       --domain NAME         sandboxes are <port>-<id>.NAME          (default: space.localhost)
       --workers N           worker processes                        (default: 2)
+      --memory HOW          what becomes of a paused sandbox's memory on namespace: frozen on its worker, or criu, which saves it (default: frozen)
       --substrate NAME      how sandboxes are isolated: namespace, or gvisor, which keeps memory across workers (default: namespace)
       --env-file FILE       write the variables that E2B's SDKs read
       --lease SECONDS       how long a worker may serve without hearing from the control plane (15 to 120, default: 60)

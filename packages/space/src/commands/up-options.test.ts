@@ -12,6 +12,7 @@ test("up listens on loopback with two workers by default", () => {
   assert.equal(options.tlsListen.host, "127.0.0.1");
   assert.equal(options.workers, 2);
   assert.equal(options.substrate, "namespace");
+  assert.equal(options.memory, "frozen");
 });
 
 test("up refuses an address beyond loopback unless --expose says so", () => {
@@ -74,6 +75,8 @@ test("up names the flag that is wrong", () => {
     ["--workers", "1.5"],
     ["--workers", "many"],
     ["--substrate", "docker"],
+    ["--memory", "none"],
+    ["--memory", "criu", "--substrate", "gvisor"],
   ];
   for (const args of wrong) {
     assert.throws(

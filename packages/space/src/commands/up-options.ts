@@ -25,6 +25,7 @@ export interface UpOptions {
   readonly domain: string;
   readonly workers: number;
   readonly substrate: WorkerConfig["substrate"];
+  readonly memory: WorkerConfig["memory"];
   readonly envFile: string | undefined;
   readonly expose: boolean;
   /** R-16: the term of a worker's lease. */
@@ -44,6 +45,7 @@ const flags = {
   domain: { type: "string", default: "space.localhost" },
   workers: { type: "string", default: "2" },
   substrate: { type: "string", default: "namespace" },
+  memory: { type: "string", default: "frozen" },
   "env-file": { type: "string" },
   lease: { type: "string", default: String(defaultLeaseSeconds) },
   expose: { type: "boolean", default: false },
@@ -60,6 +62,7 @@ export function parseUpOptions(args: readonly string[]): UpOptions {
     domain: parseDomain(values.domain),
     workers: parseWorkers(values.workers),
     substrate: parseSubstrate(values.substrate),
+    memory: parseMemory(values.memory, values.substrate),
     envFile: values["env-file"],
     expose: values.expose,
     leaseSeconds: parseLease(values.lease),
@@ -132,6 +135,14 @@ function parseLease(text: string): number {
   throw new UsageError(
     `--lease must be whole seconds from ${shortestLeaseSeconds} to ${longestLeaseSeconds}`,
   );
+}
+
+function parseMemory(text: string, substrate: string): WorkerConfig["memory"] {
+  if (text !== "frozen" && text !== "criu")
+    throw new UsageError(`--memory ${JSON.stringify(text)} is neither frozen nor criu`);
+  if (text === "criu" && substrate !== "namespace")
+    throw new UsageError("--memory criu is for the namespace substrate: gVisor saves memory by itself");
+  return text;
 }
 
 function parseSubstrate(text: string): WorkerConfig["substrate"] {

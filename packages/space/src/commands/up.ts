@@ -8,6 +8,7 @@ import { replaceFileNow } from "@space/platform-linux/durable-file";
 import { requireRunsc } from "@space/substrate-gvisor";
 import { type EmbeddedSystem, startEmbedded } from "../embedded/embedded-system.ts";
 import { UsageError } from "../failure.ts";
+import { requireWorkingCriu } from "../host/criu.ts";
 import { requireHost } from "../host/host-fitness.ts";
 import { tools } from "../host/runsc.ts";
 import { checkout } from "../product.ts";
@@ -18,6 +19,7 @@ export async function up(args: readonly string[]): Promise<number> {
   const options = parseUpOptions(args);
   await requireHost("sandboxes need it");
   if (options.substrate === "gvisor") await requireRunsc(tools);
+  if (options.memory === "criu") await requireWorkingCriu();
   const stopAsked = nextSignal();
   const { snapshots, ...rest } = options;
   const system = await startEmbedded({

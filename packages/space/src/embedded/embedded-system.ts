@@ -66,6 +66,7 @@ export interface EmbeddedOptions {
   readonly substrate: WorkerConfig["substrate"];
   /** Where snapshots are; absent: where they have been, at first in the data directory. */
   readonly snapshots?: SnapshotPlace;
+  readonly memory?: WorkerConfig["memory"];
   /** For a person: what happened that they may want to know. */
   readonly log: (line: string) => void;
   /** What each sandbox may use; the control plane's defaults where absent. */
@@ -183,8 +184,7 @@ async function compose(
     directory,
     authority,
     audit,
-    workers: options.workers,
-    substrate: options.substrate,
+    wanted: options,
     controlPort: portOf(meshServer),
     network,
     rootKey: keys.rootKey.publicKey,

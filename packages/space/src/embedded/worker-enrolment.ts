@@ -21,10 +21,16 @@ const rangeSize = 2 ** 16;
 /** Sandboxes that one worker holds at most. */
 const capacityLimit = 256;
 
-export interface EnrolmentOptions {
-  readonly directory: DataDirectory;
+/** How many workers of which kind. By default a paused sandbox's memory stays on its worker. */
+export interface WantedWorkers {
   readonly workers: number;
   readonly substrate: WorkerConfig["substrate"];
+  readonly memory?: WorkerConfig["memory"];
+}
+
+export interface EnrolmentOptions {
+  readonly directory: DataDirectory;
+  readonly wanted: WantedWorkers;
   readonly controlPort: number;
   readonly network: NetworkPlaces;
   readonly rootKey: string;
@@ -48,7 +54,9 @@ export interface EnrolledWorker {
 export function enrolWorkers(options: EnrolmentOptions): readonly EnrolledWorker[] {
   const authorityPath = join(options.directory.tls, "mesh-authority.crt");
   writeFileSync(authorityPath, options.authority.certificate, { mode: 0o644 });
-  return Array.from({ length: options.workers }, (_, index) => enrol(index + 1, authorityPath, options));
+  return Array.from({ length: options.wanted.workers }, (_, index) =>
+    enrol(index + 1, authorityPath, options),
+  );
 }
 
 function enrol(index: number, authority: string, options: EnrolmentOptions): EnrolledWorker {
@@ -62,10 +70,11 @@ function enrol(index: number, authority: string, options: EnrolmentOptions): Enr
   options.audit.record("mesh/certified", { name: workerId, thumbprint, reason: "start" });
   const place = placeOf(options.network, index);
   const block = (options.directory.userIdBlock + 1) * blockSize;
-  const capacity = Math.min(capacityLimit, Math.floor(blockSize / rangeSize / (options.workers + 1)));
+  const capacity = Math.min(capacityLimit, Math.floor(blockSize / rangeSize / (options.wanted.workers + 1)));
   const config: WorkerConfig = {
     workerId,
-    substrate: options.substrate,
+    substrate: options.wanted.substrate,
+    memory: options.wanted.memory ?? "frozen",
     tools,
     data: root,
     run,

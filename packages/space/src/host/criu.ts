@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
+import { SpaceError } from "@space/model";
 import {
   type CriuProgram,
   type CriuSearch,
   findCriu,
   installCriu,
+  requireCriu,
   tryCriu,
 } from "@space/substrate-namespace";
 import { tools } from "./runsc.ts";
@@ -22,6 +24,16 @@ export interface CriuState extends CriuSearch {
 export async function probeCriu(): Promise<CriuState> {
   const search = await findCriu(tools);
   return { ...search, fault: search.found === undefined ? undefined : await tryCriu(search.found) };
+}
+
+/** Throws `host/unfit` where there is none that works here. */
+export async function requireWorkingCriu(): Promise<void> {
+  const fault = await tryCriu(await requireCriu(tools));
+  if (fault !== undefined)
+    throw new SpaceError("host/unfit", {
+      problem: `CRIU does not work here: ${fault}`,
+      remedy: "leave --memory criu out",
+    });
 }
 
 /** Fetches it where none that may be used is found. Throws `host/unfit`. */

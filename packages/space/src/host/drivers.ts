@@ -56,7 +56,7 @@ function memoryOf({ found, refused, fault }: CriuState): string {
   if (fault !== undefined) return `${only}; ${name} does not work here: ${fault}`;
   const tried = verdict.kind === "tested" ? [] : [", which nobody has tried with this"];
   const others = untried.length === 0 ? [] : [`, with ${untried.join(", ")} in place of what was tried`];
-  return [`${only}; ${name} works here`, ...tried, ...others].join("");
+  return [`${name} works here: up --memory criu saves and moves memory`, ...tried, ...others].join("");
 }
 
 function gvisor(missing: readonly string[], host: HostView, { found, refused }: RunscSearch): DriverState {

@@ -17,6 +17,8 @@ const schema = v.strictObject({
     v.transform((text): WorkerId => parseWorkerId(text)),
   ),
   substrate: v.picklist(["namespace", "gvisor"]),
+  /** What becomes of a paused sandbox's memory on the namespace substrate: it stays on its worker, or CRIU saves it. */
+  memory: v.picklist(["frozen", "criu"]),
   /** Programs that SPACE has fetched for itself. */
   tools: path,
   /** Where the worker keeps its records and its executions' layers. */

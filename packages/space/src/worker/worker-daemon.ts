@@ -19,7 +19,7 @@ import { snapshotStore } from "@space/snapshot";
 import type { LaunchClient } from "@space/spaced-guest";
 import { SqliteWorkerStore } from "@space/store-sqlite";
 import { GvisorSubstrate, requireRunsc } from "@space/substrate-gvisor";
-import { NamespaceSubstrate } from "@space/substrate-namespace";
+import { NamespaceSubstrate, requireCriu } from "@space/substrate-namespace";
 import type { createWorker, Worker } from "@space/worker";
 import { auditDirectory } from "../data/audit-directories.ts";
 import { openSnapshotPlace } from "../data/snapshot-place.ts";
@@ -124,6 +124,7 @@ async function openSubstrate(config: WorkerConfig): Promise<WorkerSubstrate> {
         uidRanges: config.capacity,
         socketUid,
         reserveBytes,
+        ...(config.memory === "criu" ? { criu: await requireCriu(config.tools) } : {}),
       });
     case "gvisor":
       return GvisorSubstrate.open({

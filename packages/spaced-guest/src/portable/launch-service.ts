@@ -103,6 +103,11 @@ export class LaunchService {
       case LaunchFrame.run:
         void client.failed(requestId, new GuestError(errnoUnknownCall, "run"));
         return;
+      case LaunchFrame.restore:
+      case LaunchFrame.goOn:
+        payload.fill(0); // it may carry a secret
+        void client.failed(requestId, new GuestError(errnoUnknownCall, "restore"));
+        return;
       case LaunchFrame.kill:
         void this.#kill(client, requestId, reader.string());
         return;

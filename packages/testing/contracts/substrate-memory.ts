@@ -2,13 +2,18 @@
 // Copyright 2026 The SPACE authors
 
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
 import { after, before, describe, it } from "node:test";
-import { type ExecutionExit, isSpaceError } from "@space/model";
-import { processEvidence } from "@space/platform-linux";
-import { faultLanded } from "../src/fault-landed.ts";
-import { asRoot, asUser, eventually, GuestHost, type TestGuest, WatchedProcess } from "../src/guest-host.ts";
-import { needsRunsc } from "../src/needs-runsc.ts";
+import { isSpaceError } from "@space/model";
+import {
+  asRoot,
+  asUser,
+  eventually,
+  GuestHost,
+  type GuestHostKind,
+  type TestGuest,
+  WatchedProcess,
+} from "../src/guest-host.ts";
+import { freezeForSnapshot, fromChunks, save } from "../src/saved-guest.ts";
 
 /** Writes how far it has counted, the digest of 4 MB of random bytes that it holds, and who it is. */
 const counter = `
@@ -26,23 +31,6 @@ const server =
 const fetched =
   "python3 -c \"import urllib.request as u; print(u.urlopen('http://127.0.0.1:8000/').status)\"";
 
-async function* fromChunks(chunks: readonly Uint8Array[]): AsyncGenerator<Uint8Array> {
-  for (const chunk of chunks) yield chunk;
-}
-
-async function freezeForSnapshot(host: GuestHost, guest: TestGuest): Promise<void> {
-  await guest.using((connection) => connection.quiesce());
-  assert.equal(await host.substrate.freeze(guest.activationId, "snapshot"), true);
-}
-
-/** What worker and bridge do for a snapshot: the guest lets go, is frozen, and is saved. */
-async function save(host: GuestHost, guest: TestGuest): Promise<Uint8Array[]> {
-  await freezeForSnapshot(host, guest);
-  const chunks: Uint8Array[] = [];
-  for await (const chunk of host.substrate.snapshot(guest.activationId)) chunks.push(chunk);
-  return chunks;
-}
-
 async function counted(guest: TestGuest): Promise<{ readonly n: number; readonly who: string }> {
   const [n = "", ...who] = (await guest.shell("cat /tmp/count 2>/dev/null || true")).split(" ");
   return { n: Number(n), who: who.join(" ") };
@@ -53,12 +41,17 @@ async function startCounting(guest: TestGuest): Promise<void> {
   await eventually("the counter", async () => (await counted(guest)).n > 5);
 }
 
-describe("snapshots with memory, gvisor", { skip: needsRunsc, timeout: 120_000 }, () => {
+/** What a driver with `memorySnapshots` promises beside the rest of the port's contract. */
+export function memoryContract(kind: GuestHostKind, skip: string | false): void {
+  describe(`snapshots with memory, ${kind}`, { skip, timeout: 120_000 }, () => memoryCases(kind));
+}
+
+function memoryCases(kind: GuestHostKind): void {
   let host: GuestHost;
   let other: GuestHost;
   before(async () => {
-    host = await GuestHost.open("gvisor");
-    other = await GuestHost.open("gvisor", { beside: true });
+    host = await GuestHost.open(kind);
+    other = await GuestHost.open(kind, { beside: true });
   });
   after(async () => {
     await other.close();
@@ -172,29 +165,7 @@ describe("snapshots with memory, gvisor", { skip: needsRunsc, timeout: 120_000 }
     await host.substrate.stop(guest.activationId);
   });
 
-  it("say that a sandbox is lost when its checkpoint fails, and leave nothing of it", async () => {
-    const exits: ExecutionExit[] = [];
-    host.substrate.onExit((exit) => exits.push(exit));
-    const guest = await host.start();
-    await freezeForSnapshot(host, guest);
-    const kernel = Number(readFileSync(`${host.folder}/state/activations/${guest.activationId}/pid`, "utf8"));
-    faultLanded("its kernel is at hand", processEvidence(kernel).pid === kernel ? 1 : 0);
-    process.kill(kernel, "SIGKILL");
-    await assert.rejects(
-      host.substrate.snapshot(guest.activationId)[Symbol.asyncIterator]().next(),
-      (error) => isSpaceError(error, "snapshot/fatal"),
-    );
-    await eventually("the exit", () => exits.length > 0);
-    assert.deepEqual(
-      exits.map(({ activationId }) => activationId),
-      [guest.activationId],
-    );
-    assert.equal(await host.substrate.thaw(guest.activationId), false);
-    await host.substrate.stop(guest.activationId);
-    assert.deepEqual(await host.substrate.list(), []);
-  });
-
-  it("are refused when they were altered so that runsc cannot restore them, and leave nothing", async () => {
+  it("are refused when they were altered so that they cannot be restored, and leave nothing", async () => {
     const guest = await host.start();
     const chunks = Buffer.concat(await save(host, guest));
     const altered = Buffer.from(chunks);
@@ -210,4 +181,4 @@ describe("snapshots with memory, gvisor", { skip: needsRunsc, timeout: 120_000 }
     await other.substrate.stop(good.activationId);
     await host.substrate.stop(guest.activationId);
   });
-});
+}

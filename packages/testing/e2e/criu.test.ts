@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { Sandbox } from "e2b";
+import { type EmbeddedRig, startRig } from "../src/embedded-rig.ts";
+import { hostResources, leftBehind } from "../src/host-resources.ts";
+import { needsCriu } from "../src/needs-criu.ts";
+
+/** Counts into a file, with the digest of the random bytes that it holds in its memory, and who it is. */
+const counter = `
+import hashlib, os, sys, time
+held = os.urandom(int(sys.argv[1]) << 20)
+digest = hashlib.sha256(held)
+n = 0
+while True:
+  n += 1
+  if n % 100 == 0: digest = hashlib.sha256(held)
+  with open("/tmp/next", "w") as file: file.write("%d %s %d" % (n, digest.hexdigest(), os.getpid()))
+  os.rename("/tmp/next", "/tmp/count")
+  time.sleep(0.02)
+`;
+const server = "python3 -m http.server 8000 --bind 127.0.0.1 --directory /etc";
+const fetched =
+  "python3 -c \"import urllib.request as u; print(u.urlopen('http://127.0.0.1:8000/hostname').status)\"";
+
+async function counted(sandbox: Sandbox): Promise<{ readonly n: number; readonly who: string }> {
+  const [n = "", ...who] = (await sandbox.files.read("/tmp/count")).split(" ");
+  return { n: Number(n), who: who.join(" ") };
+}
+
+async function until(what: string, holds: () => Promise<boolean>): Promise<void> {
+  const end = performance.now() + 30_000;
+  while (!(await holds().catch(() => false))) {
+    if (performance.now() > end) throw new Error(`never came: ${what}`);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+function headers(rig: EmbeddedRig): Record<string, string> {
+  return { "x-api-key": rig.system.apiKey.reveal(), "content-type": "application/json" };
+}
+
+async function resumeOn(rig: EmbeddedRig, sandboxId: string, workerID: string): Promise<void> {
+  const answer = await fetch(`${rig.system.apiUrl}/v2/sandboxes/${sandboxId}/connect`, {
+    method: "POST",
+    headers: headers(rig),
+    body: JSON.stringify({ timeout: 300, workerID }),
+  });
+  assert.equal(answer.status, 201, await answer.text());
+}
+
+async function placeOf(rig: EmbeddedRig, sandboxId: string): Promise<string> {
+  const answer = await fetch(`${rig.system.apiUrl}/sandboxes/${sandboxId}`, { headers: headers(rig) });
+  return ((await answer.json()) as { space: { workerID: string } }).space.workerID; // cast: our own API's answer
+}
+
+describe("E2B's SDK on namespaces whose memory CRIU saves", { skip: needsCriu, timeout: 240_000 }, () => {
+  const resourcesBefore = hostResources();
+  let rig: EmbeddedRig;
+  before(async () => {
+    rig = await startRig({ memory: "criu", workers: 2 });
+  });
+  after(async () => {
+    await rig.end();
+    assert.deepEqual(leftBehind(resourcesBefore, hostResources()), {});
+  });
+
+  async function move(sandboxId: string): Promise<void> {
+    const from = await placeOf(rig, sandboxId);
+    await resumeOn(rig, sandboxId, rig.system.workerIds.find((id) => id !== from) ?? "");
+  }
+
+  it("a counter with 64 MB of random data, a terminal and a server go on on another worker, three times over", async (t) => {
+    const sandbox = await Sandbox.create(rig.client());
+    await sandbox.files.write("/tmp/counter.py", counter);
+    const command = await sandbox.commands.run("python3 /tmp/counter.py 64", { background: true });
+    await sandbox.commands.run(server, { background: true });
+    const terminal = await sandbox.pty.create({ cols: 80, rows: 24, onData: () => undefined });
+    await sandbox.pty.sendInput(terminal.pid, Buffer.from("held=in-memory\n"));
+    await until("the counter", async () => (await counted(sandbox)).n > 5);
+    await until("the server", async () => (await sandbox.commands.run(fetched)).stdout === "200\n");
+    const { who } = await counted(sandbox);
+    assert.equal(who.split(" ")[1], String(command.pid));
+    await sandbox.files.write("/home/user/kept", "kept");
+    const places = new Set<string>();
+    for (let round = 0; round < 3; round += 1) {
+      places.add(await placeOf(rig, sandbox.sandboxId));
+      const { n } = await counted(sandbox);
+      const began = performance.now();
+      await sandbox.pause();
+      const paused = performance.now();
+      await move(sandbox.sandboxId);
+      const resumed = performance.now();
+      t.diagnostic(`pause ${Math.round(paused - began)} ms, resume ${Math.round(resumed - paused)} ms`);
+      const seen = await counted(sandbox);
+      assert.equal(seen.who, who, "the same process, with the same bytes");
+      assert.ok(seen.n >= n, `${seen.n} after ${n}`);
+      await until(
+        "the counter to go on, past a new digest",
+        async () => (await counted(sandbox)).n > seen.n + 101,
+      );
+      assert.equal((await counted(sandbox)).who, who);
+      assert.equal((await sandbox.commands.run(fetched)).stdout, "200\n");
+    }
+    assert.equal(places.size, 2, "it was on both workers");
+    assert.equal((await sandbox.commands.run("cat /home/user/kept; pgrep -c bash")).stdout, "kept1\n");
+    await sandbox.kill();
+  });
+
+  it("on its own worker too, with the same process and no other", async () => {
+    const sandbox = await Sandbox.create(rig.client());
+    await sandbox.files.write("/tmp/counter.py", counter);
+    const command = await sandbox.commands.run("python3 /tmp/counter.py 4", { background: true });
+    await until("the counter", async () => (await counted(sandbox)).n > 5);
+    const before = await counted(sandbox);
+    await sandbox.pause();
+    const resumed = await Sandbox.connect(sandbox.sandboxId, rig.client());
+    const seen = await counted(resumed);
+    assert.equal(seen.who, before.who);
+    await until("the counter to go on", async () => (await counted(resumed)).n > seen.n);
+    const listed = await resumed.commands.list();
+    assert.deepEqual(
+      listed.map(({ pid }) => pid),
+      [command.pid],
+    );
+    await resumed.kill();
+  });
+
+  it("what cannot be saved is said, and the sandbox runs on", async () => {
+    const sandbox = await Sandbox.create(rig.client());
+    const server = "import socket, time; s = socket.create_server(('127.0.0.1', 8000))";
+    const waiting = `${server}; c = socket.create_connection(('127.0.0.1', 8000)); open('/tmp/ready', 'w'); time.sleep(100)`;
+    const command = await sandbox.commands.run(`python3 -c "${waiting}"`, { background: true });
+    await until("the program", () => sandbox.files.exists("/tmp/ready"));
+    await assert.rejects(sandbox.pause(), (error) => {
+      assert.match(String(error), /has not been accepted/);
+      return true;
+    });
+    assert.equal(await sandbox.commands.kill(command.pid), true);
+    await sandbox.pause();
+    const resumed = await Sandbox.connect(sandbox.sandboxId, rig.client());
+    assert.equal((await resumed.commands.run("echo on")).stdout, "on\n");
+    await resumed.kill();
+  });
+});
