@@ -14,8 +14,8 @@ export const faultMutants: readonly Mutant[] = [
     edits: [
       {
         file: "testing/sim/plain-bytes.ts",
-        find: "return tagOf(bytes, parameters).equals(sealed.subarray(-tagBytes)) ? bytes : undefined;",
-        replace: "return bytes;",
+        find: "if (!tag.equals(sealed.subarray(-tagBytes))) return undefined;",
+        replace: "",
       },
       {
         file: "snapshot/src/sealed-chunk.ts",

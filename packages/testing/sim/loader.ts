@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-// Loads the real packages for a simulation, with four differences that no product file knows of: the capability package
-// and the access tokens get stand-in-crypto.ts in place of `node:crypto`, the capability package asks remembered-jws.ts
-// before its own `jws.ts`, the snapshot package gets plain-bytes.ts and plain-secrets.ts in place of its `byte-work.ts` and
-// `tenant-secrets.ts`, and a mutant's edits are made to the text of the files that it breaks.
+// Loads the real packages for a simulation, with differences that no product file knows of: some modules are asked for
+// through one of this folder that stands in front of the real one, as `standIns` lists them; and a mutant's edits are made
+// to the text of the files that it breaks.
 
 import { registerHooks } from "node:module";
 import { resolve } from "node:path";
@@ -12,26 +11,40 @@ import { pathToFileURL } from "node:url";
 import type { Mutant } from "./mutant.ts";
 
 const packages = pathToFileURL(resolve(import.meta.dirname, "../..")).href;
-const accessTokens = `${packages}/control-plane/src/access-tokens.ts`;
-const standIn = pathToFileURL(resolve(import.meta.dirname, "stand-in-crypto.ts")).href;
-const plain: Readonly<Record<string, string>> = {
-  "./byte-work.ts": pathToFileURL(resolve(import.meta.dirname, "plain-bytes.ts")).href,
-  "./tenant-secrets.ts": pathToFileURL(resolve(import.meta.dirname, "plain-secrets.ts")).href,
-};
-const remembered = pathToFileURL(resolve(import.meta.dirname, "remembered-jws.ts")).href;
+const standInFor = (file: string): string => pathToFileURL(resolve(import.meta.dirname, file)).href;
+
+interface StandIn {
+  readonly specifier: string;
+  /** Whose importing of it is meant: every file of a folder, or one. */
+  readonly from: readonly string[];
+  readonly url: string;
+}
+
+const standIns: readonly StandIn[] = [
+  {
+    specifier: "node:crypto",
+    from: ["capability/src/", "control-plane/src/access-tokens.ts"],
+    url: standInFor("stand-in-crypto.ts"),
+  },
+  { specifier: "./jws.ts", from: ["capability/src/"], url: standInFor("remembered-jws.ts") },
+  { specifier: "./sealed-segment.ts", from: ["capability/src/"], url: standInFor("remembered-sealed.ts") },
+  { specifier: "./identity.ts", from: ["model/src/index.ts"], url: standInFor("remembered-identity.ts") },
+  { specifier: "./byte-work.ts", from: ["snapshot/src/"], url: standInFor("plain-bytes.ts") },
+  { specifier: "./tenant-secrets.ts", from: ["snapshot/src/"], url: standInFor("plain-secrets.ts") },
+  { specifier: "./json.ts", from: ["wire/src/"], url: standInFor("handed-json.ts") },
+];
 
 /** Must be called before anything of the product is imported. */
 export function prepareLoading(mutant: Mutant | undefined): void {
   registerHooks({
     resolve(specifier, context, next) {
-      const from = context.parentURL ?? "";
-      const isCapability = from.startsWith(`${packages}/capability/src/`);
-      const isSigner = isCapability || from === accessTokens;
-      if (specifier === "node:crypto" && isSigner) return { url: standIn, shortCircuit: true };
-      if (specifier === "./jws.ts" && isCapability) return { url: remembered, shortCircuit: true };
-      const url = from.startsWith(`${packages}/snapshot/src/`) ? plain[specifier] : undefined;
-      if (url !== undefined) return { url, shortCircuit: true };
-      return next(specifier, context);
+      const parent = context.parentURL ?? "";
+      const found = standIns.find(
+        (standIn) =>
+          standIn.specifier === specifier &&
+          standIn.from.some((file) => parent.startsWith(`${packages}/${file}`)),
+      );
+      return found === undefined ? next(specifier, context) : { url: found.url, shortCircuit: true };
     },
     load(url, context, next) {
       const loaded = next(url, context);

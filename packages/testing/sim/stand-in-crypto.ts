@@ -63,8 +63,17 @@ const digests = {
   base64url: new Map<string, string>(),
 };
 
+/** Digests, in hexadecimal, of bytes that nobody changes: of objects and chunks. */
+const digestsOfBytes = new WeakMap<Uint8Array, string>();
+
 /** The real digest, remembered. */
-export function hash(algorithm: "sha256", text: string, encoding: keyof typeof digests): string {
+export function hash(algorithm: "sha256", text: string | Uint8Array, encoding: keyof typeof digests): string {
+  if (typeof text !== "string") {
+    const known = encoding === "hex" ? digestsOfBytes.get(text) : undefined;
+    const digest = known ?? real.hash(algorithm, text, encoding);
+    if (encoding === "hex") digestsOfBytes.set(text, digest);
+    return digest;
+  }
   const known = digests[encoding];
   const remembered = known.get(text);
   if (remembered !== undefined) return remembered;

@@ -2,11 +2,12 @@
 // Copyright 2026 The SPACE authors
 
 import type { KeyObject } from "node:crypto";
-import { SpaceError, type WorkerId } from "@space/model";
+import { type FeedEntry, SpaceError, type WorkerId } from "@space/model";
 import { snapshotStore } from "@space/snapshot";
 import { createWorker, type Worker } from "@space/worker";
 import type { ControlNode } from "./control-node.ts";
 import { Crashed, Incarnation } from "./event-loop.ts";
+import { handedIn } from "./handed-json.ts";
 import { SimBridge } from "./sim-bridge.ts";
 import type { SimByteStore } from "./sim-byte-store.ts";
 import { SimClock } from "./sim-clock.ts";
@@ -145,6 +146,10 @@ export class WorkerNode {
         arrivals += 1;
         if (arrivals % carriedEvery > 0) return;
         const text = bytes.toString("latin1");
+        for (const entry of entriesIn(text)) {
+          if (entry.kind === "install") onCarried("install", entry.certificate);
+          if (entry.kind === "retire") onCarried("retire", entry.retirement);
+        }
         const installed = /"certificate":"([^"]+)"/.exec(text)?.[1];
         const retired = /"retirement":"([^"]+)"/.exec(text)?.[1];
         if (installed !== undefined) onCarried("install", installed);
@@ -257,4 +262,12 @@ export class WorkerNode {
       await loop.sleep(redialMs, owner);
     }
   }
+}
+
+/** What the control plane's feed says in a text, where it travels as a value. */
+function entriesIn(text: string): FeedEntry[] {
+  return handedIn(text).flatMap((value) => {
+    const isTold = typeof value === "object" && value !== null && "entry" in value;
+    return isTold ? [value.entry as FeedEntry] : []; // cast: the feed's own form
+  });
 }
