@@ -46,8 +46,17 @@ interface Probe {
   readonly presenter: string;
 }
 
-/** Of so many of what passed by last one is replayed. */
+/** Something that the control plane signed for a worker. */
+interface Carried {
+  readonly workerId: string;
+  readonly token: string;
+  readonly kind: "install" | "retire";
+}
+
+/** Of so many of what passed by last one is replayed; or of so many that are overtaken. */
 const carriedLimit = 60;
+const overtakenLimit = 10;
+const installedLimit = 300;
 
 const own: Statement = "1: no effect across executions";
 
@@ -60,12 +69,12 @@ export class Prober {
   readonly #owner = new Incarnation("prober");
   readonly #pems = new Map<string, string>();
   readonly #keys = new Map<string, SigningKey>();
-  readonly #carried: {
-    readonly workerId: string;
-    readonly token: string;
-    readonly kind: "install" | "retire";
-  }[] = [];
+  readonly #carried: Carried[] = [];
   #carriedCount = 0;
+  /** The newest certificate of each sandbox on each worker. */
+  readonly #installed = new Map<string, Carried>();
+  /** Certificates whose sandbox has had a newer one on the same worker since. */
+  readonly #overtaken: Carried[] = [];
   #stopped = false;
 
   constructor(ports: ProberPorts) {
@@ -74,8 +83,18 @@ export class Prober {
 
   /** Something that was signed for a worker has passed by. */
   carried(workerId: string, kind: "install" | "retire", token: string): void {
-    this.#carried[this.#carriedCount % carriedLimit] = { workerId, kind, token };
+    const carried = { workerId, kind, token };
+    this.#carried[this.#carriedCount % carriedLimit] = carried;
     this.#carriedCount += 1;
+    const sandboxId = kind === "install" ? sandboxOf(token) : undefined;
+    if (sandboxId === undefined) return;
+    const place = `${workerId} ${sandboxId}`;
+    const before = this.#installed.get(place);
+    if (this.#installed.size >= installedLimit) this.#installed.clear();
+    this.#installed.set(place, carried);
+    if (before === undefined || before.token === token) return;
+    this.#overtaken.push(before);
+    if (this.#overtaken.length > overtakenLimit) this.#overtaken.shift();
   }
 
   start(): void {
@@ -97,7 +116,8 @@ export class Prober {
   #replay(): void {
     const { random, workers, loop } = this.#ports;
     if (this.#carried.length === 0) return;
-    const { workerId, kind, token } = random.pick(this.#carried);
+    const isOvertaken = this.#overtaken.length > 0 && random.chance(0.5);
+    const { workerId, kind, token } = random.pick(isOvertaken ? this.#overtaken : this.#carried);
     const node = workers.find((worker) => worker.workerId === workerId);
     const feed = node?.worker?.feed;
     if (node === undefined || feed === undefined) return;
@@ -282,6 +302,13 @@ export class Prober {
       oracle.forget(number);
     });
   }
+}
+
+/** Of a certificate, without checking anything; what is none names none. */
+function sandboxOf(token: string): string | undefined {
+  const [, payload] = token.split(".");
+  if (payload === undefined) return undefined;
+  return JSON.parse(Buffer.from(payload, "base64url").toString("utf8")).sbx.sandboxId;
 }
 
 function altered(token: string): string {

@@ -39,8 +39,9 @@ export function strikesOn(targets: ChaosTargets, ports: WorldPorts): readonly St
     ["crashes", 3, crashInsideAWrite],
     ["machines", 2, exitGuest],
     ["machines", 2, troubleMachine],
-    ["network", 5, breakLinks],
+    ["network", 9, breakLinks],
     ["network", 4, partition],
+    ["network", 2, cutOff],
     ["stores", 3, failStore],
     ["stores", 2, damageObjects],
   ];
@@ -157,6 +158,14 @@ function partition(targets: ChaosTargets, { random, network, trace }: WorldPorts
   const forMs = random.chance(0.7) ? random.between(100, 8000) : random.between(8000, 120_000);
   trace(() => `partition ${a} ${b} for ${forMs | 0}`);
   network.partition(a, b, forMs);
+}
+
+/** No replica hears a worker any more, for longer than its lease most of the time; gateways do. */
+function cutOff({ controls, workers }: ChaosTargets, { random, network, trace }: WorldPorts): void {
+  const { host } = random.pick(workers);
+  const forMs = random.between(5000, 90_000);
+  trace(() => `cut ${host} off for ${forMs | 0}`);
+  for (const control of controls) network.partition(host, control.host, forMs);
 }
 
 /** A gateway and a worker, or any two. */
