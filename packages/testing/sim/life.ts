@@ -42,6 +42,8 @@ export interface CallerPorts extends WorldPorts {
 type Kind = "read" | "write" | "long-write" | "start";
 
 const apiLimitMs = 100_000;
+/** How often an execution is its sandbox's last: many a sandbox in use is never paused. */
+const lastChance = 0.4;
 const mostTries = 6;
 /** Before the first retry; each further one waits twice as long, as a client's library does. */
 const retryMs = 1000;
@@ -84,7 +86,7 @@ export class Life {
     this.#know(created);
     while (goesOn()) {
       await this.#work();
-      if (random.chance(isBusy ? 0.12 : 0.25)) break;
+      if (random.chance(isBusy ? 0.12 : lastChance)) break;
       if (!(await this.#move())) break;
     }
     await this.#api((service, caller) => service.kill(caller, created.sandboxId));

@@ -45,6 +45,7 @@ const progressEvery = 20_000;
 
 /** A world's beginning and end cost a third of a small one: a long run has larger ones, a short one more of them. */
 function worldSizeOf(executions: number): number {
+  if (executions >= 1_000_000) return 2500;
   return executions >= 100_000 ? 1000 : 400;
 }
 
