@@ -144,8 +144,8 @@ describe("./space audit", () => {
 
   it("takes a root key from elsewhere rather than the one beside the log", async () => {
     const other = publicKeyText(newSigningKey().publicKey);
-    assert.equal((await run("verify", "--root-key", publicKeyText(root.publicKey))).status, 0);
-    const { status, stdout } = await run("verify", "--root-key", other);
+    assert.equal((await run("verify", `--root-key=${publicKeyText(root.publicKey)}`)).status, 0);
+    const { status, stdout } = await run("verify", `--root-key=${other}`);
     assert.equal(status, 1);
     assert.match(stdout, /a bundle that the root has not signed/);
     importPublicKey(other);
