@@ -210,7 +210,7 @@ test("R-5: ./space chain verifies a sandbox's chain over rotations, and offline 
   const offline = await space("chain", "verify", "--file", file, `--root=${root}`);
   assert.match(offline.stdout, /2 certificates and 1 snapshots verify to the root/, offline.stderr);
   const other = "A".repeat(42).concat("E");
-  const wrong = await space("chain", "verify", "--file", file, "--root", other);
+  const wrong = await space("chain", "verify", "--file", file, `--root=${other}`);
   assert.deepEqual([wrong.code, /bundle 1 of [0-9]+: key/.test(wrong.stderr)], [1, true], wrong.stderr);
   const { digest } = manifests[0];
   const sealed = await space("chain", "verify", "--snapshot", digest, "--data", data);
