@@ -29,11 +29,11 @@ export interface Strike {
 /** What can be done to these. */
 export function strikesOn(targets: ChaosTargets, ports: WorldPorts): readonly Strike[] {
   const strikes: readonly (readonly [StrikeArea, number, (on: ChaosTargets, with_: WorldPorts) => void])[] = [
-    ["keys", 2, changeKeys],
+    ["keys", 4, changeKeys],
     ["keys", 1, rotateTenantKey],
     ["crashes", 2, crashGateway],
     ["crashes", 2, crashWorker],
-    ["crashes", 2, powerOff],
+    ["crashes", 4, powerOff],
     ["crashes", 2, crashControl],
     ["crashes", 3, stopControl],
     ["crashes", 3, crashInsideAWrite],
@@ -42,8 +42,8 @@ export function strikesOn(targets: ChaosTargets, ports: WorldPorts): readonly St
     ["network", 9, breakLinks],
     ["network", 4, partition],
     ["network", 2, cutOff],
-    ["stores", 3, failStore],
-    ["stores", 2, damageObjects],
+    ["stores", 5, failStore],
+    ["stores", 6, damageObjects],
   ];
   return strikes.map(([area, weight, strike]) => ({ area, weight, strike: () => strike(targets, ports) }));
 }
