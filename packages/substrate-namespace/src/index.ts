@@ -12,6 +12,13 @@ export {
 } from "./criu-program.ts";
 export { tryCriu } from "./criu-self-test.ts";
 export { freeBytes } from "./disk-watch.ts";
+export {
+  archiveImageFiles,
+  isTexts,
+  refusedImage,
+  requireFeatures,
+  unpackImageFiles,
+} from "./image-files.ts";
 export { endingOf, LauncherLink, substrateFailure } from "./launcher-link.ts";
 export type { LauncherKind } from "./launchers.ts";
 export { asActivation } from "./listed-activations.ts";
