@@ -4,45 +4,20 @@
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
 import { inspect } from "node:util";
-import { type KeyWrapping, Secret, SpaceError } from "@space/model";
+import { SpaceError } from "@space/model";
 import { MemoryByteStore } from "./memory-byte-store.ts";
+import { MemoryKeyWrapping } from "./memory-key-wrapping.ts";
 import { code, seeded, tenantKey } from "./tenant.fixture.ts";
 import { TenantKeys } from "./tenant-keys.ts";
 
 const [a, b] = [tenantKey("a").tenantId, tenantKey("b").tenantId];
 
-/** A provider that writes the version of its key and the context in front, and turns the bits over. */
-class Turning implements KeyWrapping {
-  newest = 1;
-  oldest = 1;
-
-  async wrap(secret: Secret<Uint8Array>, context: string): Promise<Uint8Array> {
-    const words = Buffer.from(`${this.newest}|${context}|`);
-    return Buffer.concat([words, secret.reveal().map((byte) => byte ^ 0xff)]);
-  }
-  async unwrap(wrapped: Uint8Array, context: string): Promise<Secret<Uint8Array>> {
-    const version = this.#version(wrapped);
-    const words = Buffer.from(`${version}|${context}|`);
-    if (!Buffer.from(wrapped).subarray(0, words.length).equals(words))
-      throw new SpaceError("key-wrapping/refused", { problem: "context" });
-    return new Secret(Uint8Array.from(wrapped.subarray(words.length), (byte) => byte ^ 0xff));
-  }
-  async isNewest(wrapped: Uint8Array): Promise<boolean> {
-    return this.#version(wrapped) === this.newest;
-  }
-  #version(wrapped: Uint8Array): number {
-    const version = Number.parseInt(Buffer.from(wrapped).toString("latin1"), 10);
-    if (version >= this.oldest) return version;
-    throw new SpaceError("key-wrapping/unknown", { wrappingKey: String(version) });
-  }
-}
-
 let store: MemoryByteStore;
-let wrapping: Turning;
+let wrapping: MemoryKeyWrapping;
 let keys: TenantKeys;
 beforeEach(() => {
   store = new MemoryByteStore();
-  wrapping = new Turning();
+  wrapping = new MemoryKeyWrapping();
   keys = open("keys");
 });
 

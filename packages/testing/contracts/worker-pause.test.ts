@@ -4,34 +4,12 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { importPublicKey, manifestDigest, verifyManifest } from "@space/capability";
-import { type ActivateRequest, type ExecutionIdentity, isSpaceError, SpaceError } from "@space/model";
-import type { FakeProcess } from "../src/fake-machine.ts";
+import { type ActivateRequest, SpaceError } from "@space/model";
 import { faultLanded } from "../src/fault-landed.ts";
 import { otherKey, testTenantKey } from "../src/sealed-objects.ts";
-import { WorkerRig } from "../src/worker-rig.ts";
+import { resume, working } from "../src/working-worker.ts";
 
 const code = (expected: string) => ({ code: expected });
-
-async function working(
-  rig = new WorkerRig(),
-): Promise<{ rig: WorkerRig; identity: ExecutionIdentity; process: FakeProcess }> {
-  await rig.boot();
-  const identity = rig.identity();
-  await rig.run(identity);
-  const process = rig.machine.processes.get(identity.activation.id) ?? assert.fail("it runs");
-  process.memory = "counting";
-  process.files = "a file system of several chunks";
-  return { rig, identity, process };
-}
-
-/** Of what is not the newest snapshot of this sandbox, or not shown to be. */
-const _refusedSnapshot = (error: unknown): boolean =>
-  isSpaceError(error, "snapshot/refused") || isSpaceError(error, "snapshot/chain-refused");
-
-type From = NonNullable<ActivateRequest["from"]>;
-
-const resume = (rig: WorkerRig, identity: ExecutionIdentity): ExecutionIdentity =>
-  rig.identity({ sandboxId: identity.sandboxId, generation: Number(identity.generation) + 1 });
 
 describe("snapshot", () => {
   test("flushes, freezes, and signs with the execution's own key what is durable", async () => {
@@ -203,7 +181,10 @@ describe("resume on the same worker", () => {
     const again = rig.identity();
     await rig.run(again);
     await rig.snapshot(again);
-    await rig.worker.control.retire(rig.authority.retirement(again), "e".repeat(64) as From["digest"]);
+    await rig.worker.control.retire(
+      rig.authority.retirement(again),
+      "e".repeat(64) as NonNullable<ActivateRequest["from"]>["digest"],
+    );
     assert.equal(rig.machine.processes.size, 0);
     assert.deepEqual(rig.worker.inventory(), { installed: [], frozen: [] });
   });

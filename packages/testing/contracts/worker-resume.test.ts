@@ -12,33 +12,18 @@ import {
   isSpaceError,
   newTenantId,
 } from "@space/model";
-import type { FakeProcess } from "../src/fake-machine.ts";
 import { faultLanded } from "../src/fault-landed.ts";
 import { otherKey, SealedObjects, testTenantKey } from "../src/sealed-objects.ts";
 import { WorkerRig } from "../src/worker-rig.ts";
+import { resume, working } from "../src/working-worker.ts";
 
 const code = (expected: string) => ({ code: expected });
-
-async function working(
-  rig = new WorkerRig(),
-): Promise<{ rig: WorkerRig; identity: ExecutionIdentity; process: FakeProcess }> {
-  await rig.boot();
-  const identity = rig.identity();
-  await rig.run(identity);
-  const process = rig.machine.processes.get(identity.activation.id) ?? assert.fail("it runs");
-  process.memory = "counting";
-  process.files = "a file system of several chunks";
-  return { rig, identity, process };
-}
 
 /** Of what is not the newest snapshot of this sandbox, or not shown to be. */
 const refusedSnapshot = (error: unknown): boolean =>
   isSpaceError(error, "snapshot/refused") || isSpaceError(error, "snapshot/chain-refused");
 
 type From = NonNullable<ActivateRequest["from"]>;
-
-const resume = (rig: WorkerRig, identity: ExecutionIdentity): ExecutionIdentity =>
-  rig.identity({ sandboxId: identity.sandboxId, generation: Number(identity.generation) + 1 });
 
 describe("resume on another worker", () => {
   async function moved(): Promise<{

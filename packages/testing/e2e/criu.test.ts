@@ -6,6 +6,7 @@ import { after, before, describe, it } from "node:test";
 import { Sandbox } from "e2b";
 import { type EmbeddedRig, startRig } from "../src/embedded-rig.ts";
 import { hostResources, leftBehind } from "../src/host-resources.ts";
+import { counted, placeOf, resumeElsewhere } from "../src/moved-sandboxes.ts";
 import { needsCriu } from "../src/needs-criu.ts";
 
 /** Counts into a file, with the digest of the random bytes that it holds in its memory, and who it is. */
@@ -25,35 +26,12 @@ const server = "python3 -m http.server 8000 --bind 127.0.0.1 --directory /etc";
 const fetched =
   "python3 -c \"import urllib.request as u; print(u.urlopen('http://127.0.0.1:8000/hostname').status)\"";
 
-async function counted(sandbox: Sandbox): Promise<{ readonly n: number; readonly who: string }> {
-  const [n = "", ...who] = (await sandbox.files.read("/tmp/count")).split(" ");
-  return { n: Number(n), who: who.join(" ") };
-}
-
 async function until(what: string, holds: () => Promise<boolean>): Promise<void> {
   const end = performance.now() + 30_000;
   while (!(await holds().catch(() => false))) {
     if (performance.now() > end) throw new Error(`never came: ${what}`);
     await new Promise((resolve) => setImmediate(resolve));
   }
-}
-
-function headers(rig: EmbeddedRig): Record<string, string> {
-  return { "x-api-key": rig.system.apiKey.reveal(), "content-type": "application/json" };
-}
-
-async function resumeOn(rig: EmbeddedRig, sandboxId: string, workerID: string): Promise<void> {
-  const answer = await fetch(`${rig.system.apiUrl}/v2/sandboxes/${sandboxId}/connect`, {
-    method: "POST",
-    headers: headers(rig),
-    body: JSON.stringify({ timeout: 300, workerID }),
-  });
-  assert.equal(answer.status, 201, await answer.text());
-}
-
-async function placeOf(rig: EmbeddedRig, sandboxId: string): Promise<string> {
-  const answer = await fetch(`${rig.system.apiUrl}/sandboxes/${sandboxId}`, { headers: headers(rig) });
-  return ((await answer.json()) as { space: { workerID: string } }).space.workerID; // cast: our own API's answer
 }
 
 describe("E2B's SDK on namespaces whose memory CRIU saves", { skip: needsCriu, timeout: 240_000 }, () => {
@@ -68,8 +46,7 @@ describe("E2B's SDK on namespaces whose memory CRIU saves", { skip: needsCriu, t
   });
 
   async function move(sandboxId: string): Promise<void> {
-    const from = await placeOf(rig, sandboxId);
-    await resumeOn(rig, sandboxId, rig.system.workerIds.find((id) => id !== from) ?? "");
+    await resumeElsewhere(rig, sandboxId, await placeOf(rig, sandboxId));
   }
 
   it("a counter with 64 MB of random data, a terminal and a server go on on another worker, three times over", async (t) => {

@@ -6,6 +6,7 @@ import { after, before, describe, it } from "node:test";
 import { Sandbox } from "e2b";
 import { type EmbeddedRig, startRig } from "../src/embedded-rig.ts";
 import { hostResources, leftBehind } from "../src/host-resources.ts";
+import { counted, placeOf, resumeElsewhere } from "../src/moved-sandboxes.ts";
 import { needsRunsc } from "../src/needs-runsc.ts";
 
 /** Counts into a file, with the digest of random bytes that it holds in its memory. */
@@ -21,35 +22,12 @@ while True:
   time.sleep(0.05)
 `;
 
-async function counted(sandbox: Sandbox): Promise<{ readonly n: number; readonly who: string }> {
-  const [n = "", ...who] = (await sandbox.files.read("/tmp/count")).split(" ");
-  return { n: Number(n), who: who.join(" ") };
-}
-
 async function counts(sandbox: Sandbox, beyond: number): Promise<void> {
   const end = performance.now() + 20_000;
   while (!((await counted(sandbox).catch(() => ({ n: 0 }))).n > beyond)) {
     if (performance.now() > end) throw new Error("the counter stands still");
     await new Promise((resolve) => setImmediate(resolve));
   }
-}
-
-function headers(rig: EmbeddedRig): Record<string, string> {
-  return { "x-api-key": rig.system.apiKey.reveal(), "content-type": "application/json" };
-}
-
-async function resumeOn(rig: EmbeddedRig, sandboxId: string, workerID: string): Promise<void> {
-  const answer = await fetch(`${rig.system.apiUrl}/v2/sandboxes/${sandboxId}/connect`, {
-    method: "POST",
-    headers: headers(rig),
-    body: JSON.stringify({ timeout: 300, workerID }),
-  });
-  assert.equal(answer.status, 201, await answer.text());
-}
-
-async function placeOf(rig: EmbeddedRig, sandboxId: string): Promise<string> {
-  const answer = await fetch(`${rig.system.apiUrl}/sandboxes/${sandboxId}`, { headers: headers(rig) });
-  return ((await answer.json()) as { space: { workerID: string } }).space.workerID; // cast: our own API's answer
 }
 
 describe("E2B's SDK on gVisor", { skip: needsRunsc, timeout: 120_000 }, () => {
@@ -96,7 +74,7 @@ describe("E2B's SDK on gVisor", { skip: needsRunsc, timeout: 120_000 }, () => {
       const from = await placeOf(rig, sandbox.sandboxId);
       places.add(from);
       await sandbox.pause();
-      await resumeOn(rig, sandbox.sandboxId, rig.system.workerIds.find((id) => id !== from) ?? "");
+      await resumeElsewhere(rig, sandbox.sandboxId, from);
       const seen = await counted(sandbox);
       assert.equal(seen.who, who);
       assert.ok(seen.n >= n, `${seen.n} after ${n}`);

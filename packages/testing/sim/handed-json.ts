@@ -5,20 +5,15 @@
 // one process a command's value is copied as JSON would, and what travels is its number. In a world of real keys every
 // value travels as its text.
 
+import { isFixedForm } from "./remembered-identity.ts";
+import { areKeysReal } from "./stand-in-crypto.ts";
+
 interface RealModule {
   readonly encodeJson: (value: unknown) => string;
   readonly decodeJson: (text: string) => unknown;
 }
 
 const real: RealModule = await import(new URL("../../wire/src/json.ts", import.meta.url).href);
-
-interface Shared {
-  readonly simulatedKeys?: { readonly real: boolean };
-  /** Of remembered-identity.ts: frozen forms, which need no copy. */
-  readonly isFixedForm?: (value: object) => boolean;
-}
-
-const shared = globalThis as Shared;
 
 /** What a number begins with; no JSON does, and it is a command's text as far as the taps look at one. */
 const mark = '{"rpc#';
@@ -32,7 +27,7 @@ const underWay = new Map<number, unknown>();
 let newest = 0;
 
 export function encodeJson(value: unknown): string {
-  if (shared.simulatedKeys?.real !== false) return real.encodeJson(value);
+  if (areKeysReal()) return real.encodeJson(value);
   newest += 1;
   underWay.set(newest, copied(value));
   if (underWay.size > underWayLimit) underWay.delete(newest - underWayLimit);
@@ -63,7 +58,7 @@ export function copied(value: unknown): unknown {
   if (typeof value !== "object")
     return typeof value === "function" || typeof value === "symbol" ? undefined : value;
   if (value === null) return null;
-  if (shared.isFixedForm?.(value) === true) return value;
+  if (isFixedForm(value)) return value;
   if (Array.isArray(value)) return value.map((member) => copied(member) ?? null);
   if ("toJSON" in value && typeof value.toJSON === "function") return copied(value.toJSON());
   const copy: Record<string, unknown> = {};

@@ -8,6 +8,7 @@
 
 import { hash } from "node:crypto";
 import { type Digest, parseDigest } from "@space/model";
+import { withBytes } from "./byte-mix.ts";
 
 const tagBytes = 16;
 
@@ -59,23 +60,11 @@ const openedLimit = 2048;
 const opened = new Map<string, Uint8Array>();
 
 function tagOf(bytes: Uint8Array, { key, nonce, header }: GcmParameters): Buffer {
-  let [a, b] = [0x811c9dc5, bytes.length];
-  for (const part of [key, nonce, header, bytes]) {
-    const buffer = Buffer.from(part.buffer, part.byteOffset, part.byteLength);
-    const words = buffer.length & ~3;
-    for (let at = 0; at < words; at += 4) {
-      const word = buffer.readInt32LE(at);
-      a = Math.imul(a ^ word, 0x01000193);
-      b = Math.imul((b << 5) ^ (b >>> 27) ^ word, 0x9e3779b1);
-    }
-    for (let at = words; at < buffer.length; at += 1) {
-      const byte = buffer.readUInt8(at);
-      a = Math.imul(a ^ byte, 0x01000193);
-      b = Math.imul((b << 5) ^ (b >>> 27) ^ byte, 0x9e3779b1);
-    }
-  }
+  let words: readonly [number, number] = [0x811c9dc5, bytes.length];
+  for (const part of [key, nonce, header, bytes])
+    words = withBytes(words, Buffer.from(part.buffer, part.byteOffset, part.byteLength));
   const tag = Buffer.alloc(tagBytes);
-  tag.writeInt32LE(a, 0);
-  tag.writeInt32LE(b, 4);
+  tag.writeInt32LE(words[0], 0);
+  tag.writeInt32LE(words[1], 4);
   return tag;
 }

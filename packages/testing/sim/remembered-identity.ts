@@ -6,6 +6,7 @@
 // world of real keys every object, is judged by the real functions; and so are all comparisons.
 
 import type * as Model from "@space/model";
+import { areKeysReal } from "./stand-in-crypto.ts";
 
 type ExecutionIdentity = Model.ExecutionIdentity;
 type IdentityJson = Model.IdentityJson;
@@ -34,23 +35,19 @@ export const {
   sameRoute,
 } = real;
 
-interface Shared {
-  readonly simulatedKeys?: { readonly real: boolean };
-  /** For handed-json.ts: forms that travel as they are. */
-  isFixedForm?: (value: object) => boolean;
-}
-
-const shared = globalThis as Shared;
 const forms = new WeakMap<ExecutionIdentity, IdentityJson>();
 const identities = new WeakMap<object, ExecutionIdentity>();
 
-shared.isFixedForm = (value) => identities.has(value);
+/** Whether this is the frozen form of an identity, which needs no copy. */
+export function isFixedForm(value: object): boolean {
+  return identities.has(value);
+}
 
 export function identityToJson(identity: ExecutionIdentity): IdentityJson {
   const known = forms.get(identity);
   if (known !== undefined) return known;
   const form = real.identityToJson(identity);
-  if (shared.simulatedKeys?.real !== false || !isFrozen(identity)) return form;
+  if (areKeysReal() || !isFrozen(identity)) return form;
   Object.freeze(form.placement);
   Object.freeze(form.activation);
   forms.set(identity, Object.freeze(form));

@@ -6,6 +6,7 @@
 // A world may ask for real keys instead; then every call goes to the real functions.
 
 import * as real from "node:crypto";
+import { withBytes } from "./byte-mix.ts";
 
 /** What precedes the 32 bytes of an Ed25519 private key in PKCS #8 (RFC 8410). */
 const pkcs8Prefix = Buffer.from("302e020100300506032b657004220420", "hex");
@@ -25,6 +26,11 @@ const shared = globalThis as unknown as Shared; // cast: how a world reaches thi
 /** From now on keys are made like this. */
 export function makeKeys(making: KeyMaking): void {
   shared.simulatedKeys = making;
+}
+
+/** Whether this world's keys are real, and so everything else that may be. True where nobody has said. */
+export function areKeysReal(): boolean {
+  return shared.simulatedKeys?.real !== false;
 }
 
 class StandInKey {
@@ -93,7 +99,7 @@ function secretOf(key: real.KeyObject): string {
 
 /** Of one text; what it makes depends on key and text as a keyed hash does. */
 export function createHmac(algorithm: "sha256", key: real.KeyObject): Pick<real.Hmac, "update" | "digest"> {
-  if (shared.simulatedKeys?.real !== false) return real.createHmac(algorithm, key);
+  if (areKeysReal()) return real.createHmac(algorithm, key);
   let text = secretOf(key);
   const hmac = {
     update: (data: string) => {
@@ -156,18 +162,7 @@ export function verify(_algorithm: null, bytes: Buffer, key: AnyKey, signature: 
 
 /** 64 bits that depend on key and bytes, and zeros up to the length of a signature. */
 function signatureOf({ seeds }: StandInKey, bytes: Buffer): Buffer {
-  let [a, b] = seeds;
-  const words = bytes.length & ~3;
-  for (let at = 0; at < words; at += 4) {
-    const word = bytes.readInt32LE(at);
-    a = Math.imul(a ^ word, 0x01000193);
-    b = Math.imul((b << 5) ^ (b >>> 27) ^ word, 0x9e3779b1);
-  }
-  for (let at = words; at < bytes.length; at += 1) {
-    const byte = bytes[at] ?? 0;
-    a = Math.imul(a ^ byte, 0x01000193);
-    b = Math.imul((b << 5) ^ (b >>> 27) ^ byte, 0x9e3779b1);
-  }
+  let [a, b] = withBytes(seeds, bytes);
   a = mixed(a ^ b ^ bytes.length);
   b = mixed(b + a);
   const signature = Buffer.alloc(64);

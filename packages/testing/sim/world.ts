@@ -4,9 +4,8 @@
 import { newSigningKey } from "@space/capability";
 import type { ControlLimits } from "@space/control-plane";
 import { type ApiCaller, newWorkerId, type Random, type WorkerId } from "@space/model";
-import { TenantKeys } from "@space/snapshot";
+import { MemoryKeyWrapping, TenantKeys } from "@space/snapshot";
 import { MemoryControlTables } from "../src/memory-control-tables.ts";
-import { MemoryKeyWrapping } from "../src/memory-key-wrapping.ts";
 import { MemoryKeyVault, MemoryRootKey } from "../src/memory-keys.ts";
 import { Chaos, type ChaosPlan } from "./chaos.ts";
 import { ControlNode } from "./control-node.ts";

@@ -25,10 +25,15 @@ import {
   Secret,
   type SigningKeyStore,
 } from "@space/model";
-import { ChunkCollector, MemoryByteStore, snapshotStore, TenantKeys } from "@space/snapshot";
+import {
+  ChunkCollector,
+  MemoryByteStore,
+  MemoryKeyWrapping,
+  snapshotStore,
+  TenantKeys,
+} from "@space/snapshot";
 import { type ControlStore, openControlStore } from "@space/store-sqlite";
 import { type FakeObjects, FakeWorker } from "./fake-worker.ts";
-import { MemoryKeyWrapping } from "./memory-key-wrapping.ts";
 import { MemoryKeyVault, MemoryRootKey } from "./memory-keys.ts";
 import { RecordingAudit } from "./recording-audit.ts";
 import { SealedObjects } from "./sealed-objects.ts";

@@ -10,8 +10,14 @@ import {
   Secret,
   type TenantKey,
 } from "@space/model";
-import { ChunkCollector, MemoryByteStore, placeOf, snapshotStore, TenantKeys } from "@space/snapshot";
-import { MemoryKeyWrapping } from "./memory-key-wrapping.ts";
+import {
+  ChunkCollector,
+  MemoryByteStore,
+  MemoryKeyWrapping,
+  placeOf,
+  snapshotStore,
+  TenantKeys,
+} from "@space/snapshot";
 import { SeededRandom } from "./seeded-random.ts";
 
 /** The key of a test that plays the control plane. */
