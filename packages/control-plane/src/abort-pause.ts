@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-import type { ChangeReason, SandboxRecord } from "@space/model";
+import type { ChangeReason, SandboxRecord, WorkerHandle } from "@space/model";
 import { codeOf, isUnknown } from "./failures.ts";
 import { loseSandbox } from "./lose-sandbox.ts";
-import { type ControlParts, leave, newClaim } from "./parts.ts";
+import { type ControlParts, claimGivenUp, leave, newClaim } from "./parts.ts";
 
 /**
  * Ends a pause that is not to be committed: first the abort is recorded, so that no commit on the older revision can win
  * any more; then the guest really runs again, or is lost, and the state says which (incident 31). A worker whose answer
- * does not come leaves the sandbox `pausing`, to be asked again. Never throws.
+ * does not come leaves the sandbox `pausing`, to be asked again; one that is not here, to whichever replica it is with
+ * (R-4). Never throws.
  */
 export async function abortPause(
   parts: ControlParts,
@@ -17,23 +18,22 @@ export async function abortPause(
   why: ChangeReason,
 ): Promise<void> {
   try {
-    const claim = newClaim(parts);
+    const worker = parts.workers.find(pausing.execution.identity.placement.workerId);
+    const claim = worker === undefined ? claimGivenUp(parts) : newClaim(parts);
     const recorded = await parts.sandboxes.change({ on: pausing, change: { kind: "take-over", claim }, why });
-    if (recorded.kind === "won") await thaw(parts, recorded.record, why);
+    if (recorded.kind === "won" && worker !== undefined) await thaw(parts, recorded.record, { worker, why });
   } catch (error) {
     leave(parts, pausing.sandboxId, "abort pause", error);
   }
 }
 
-async function thaw(parts: ControlParts, recorded: SandboxRecord, why: ChangeReason): Promise<void> {
-  const { identity } = recorded.execution;
-  const worker = parts.workers.find(identity.placement.workerId);
-  if (worker === undefined) {
-    parts.transitions.leave(recorded.sandboxId); // nobody knows better: asked when it says hello
-    return;
-  }
+async function thaw(
+  parts: ControlParts,
+  recorded: SandboxRecord,
+  { worker, why }: { readonly worker: WorkerHandle; readonly why: ChangeReason },
+): Promise<void> {
   try {
-    await worker.control.abortPause(identity);
+    await worker.control.abortPause(recorded.execution.identity);
   } catch (error) {
     if (isUnknown(error)) throw error;
     await loseSandbox(parts, recorded, `abort of a pause: ${codeOf(error)}`);

@@ -79,6 +79,11 @@ export function newClaim({ owner, limits, clock }: Pick<ControlParts, "owner" | 
   return { owner, untilMs: clock.wallMs() + limits.claimMs };
 }
 
+/** A claim that is over as it is written: whichever replica looks next may drive this on, the last in its row. */
+export function claimGivenUp({ owner, clock }: Pick<ControlParts, "owner" | "clock">): Claim {
+  return { owner, untilMs: clock.wallMs() };
+}
+
 /** Whether nobody else may drive this any more: its time is over, or its owner was this very replica before it restarted. */
 export function isForfeit(
   { replica, clock }: Pick<ControlParts, "replica" | "clock">,

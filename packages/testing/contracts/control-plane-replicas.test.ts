@@ -51,6 +51,30 @@ describe("several replicas on one store", () => {
     await other.close();
   });
 
+  test("R-4, incident 31: a pause whose worker is with another replica is ended by that one, though the first one lives on", async (context) => {
+    const { rig, workers } = await ControlRig.open(context, { workers: 0 });
+    const [worker] = workers;
+    const other = await rig.openReplica("other");
+    const here = await rig.attach(worker);
+    const { sandboxId } = await rig.create();
+    await rig.attach(worker, other); // before the first one has noticed that it is gone
+    worker.loseAnswer("snapshot");
+    const release = worker.hold("snapshot");
+    const pausing = assert.rejects(
+      rig.service.pause(rig.caller, sandboxId, true),
+      code("worker/unreachable"),
+    );
+    await settle();
+    assert.equal((await rig.record(sandboxId)).state, "pausing", "the fault landed");
+    here.detach();
+    release();
+    await pausing;
+    await rig.clock.advance(10_000);
+    assert.equal((await rig.record(sandboxId)).state, "running");
+    assert.notEqual(worker.serving(sandboxId), undefined);
+    await other.close();
+  });
+
   test("a replica that starts leaves alone what another one drives, until its claim runs out", async (context) => {
     const { rig, workers } = await ControlRig.open(context, { workers: 1, limits: { claimMs: 30_000 } });
     const release = workers[0].hold("activate");
