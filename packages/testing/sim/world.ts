@@ -71,6 +71,10 @@ const longestMs = 3 * 3_600_000;
 const extremeClocksEvery = 5;
 /** With every fault over, everything is true again by then. */
 const settleMs = 400_000;
+/** What the last change of a sandbox left without need is gone by then: within three of the collector's rounds. */
+const collectedMs = 160_000;
+/** How often the last of them may change after that. */
+const latest = 20;
 const livesAtOnce = 60;
 const huntedLives = 12;
 /** R-25: how long a caller's check counts where a mutant is to meet the end of one more often. */
@@ -98,6 +102,7 @@ export class World {
   readonly #callers = new Incarnation("callers");
   #number = 0;
   #living = 0;
+  #changedMs = 0;
 
   constructor(options: WorldOptions) {
     this.#options = options;
@@ -122,6 +127,7 @@ export class World {
           `row ${after.sandboxId} ${before?.state ?? "-"} -> ${after.state} generation ${after.generation}`,
       );
       oracle.rowChanged(before, after);
+      this.#changedMs = loop.nowMs;
       if (after.claim === null || after.claim === before?.claim) return;
       const [owner] = after.claim.owner.split("/");
       this.controls.find(({ host }) => host === owner)?.claimed();
@@ -204,9 +210,8 @@ export class World {
     loop.run(loop.nowMs + longestMs, enough);
     chaos.stop();
     this.prober.stop();
-    const untilMs = loop.nowMs + settleMs;
     for (const node of this.controls) node.start();
-    loop.run(untilMs, () => oracle.violations.length > 0);
+    this.#settle();
     if (oracle.violations.length === 0) checkSettled(this);
     loop.after(
       0,
@@ -232,6 +237,14 @@ export class World {
       virtualMs: loop.nowMs,
       struckEveryMs: plan.everyMs,
     };
+  }
+
+  #settle(): void {
+    const { loop, oracle } = this;
+    const isOver = (): boolean => oracle.violations.length > 0;
+    loop.run(loop.nowMs + settleMs, isOver);
+    for (let at = 0; at < latest && !isOver() && loop.nowMs < this.#changedMs + collectedMs; at += 1)
+      loop.run(this.#changedMs + collectedMs, isOver);
   }
 
   async #begin(goesOn: () => boolean): Promise<void> {
