@@ -147,6 +147,9 @@ export type {
   ConnectSandbox,
   CreateSandbox,
   ListSandboxes,
+  MovedSandbox,
+  MoveSandbox,
+  SandboxMover,
   SandboxService,
   SandboxView,
 } from "./ports/sandbox-service.ts";

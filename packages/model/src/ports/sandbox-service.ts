@@ -91,6 +91,27 @@ export interface ConnectSandbox {
   readonly workerId?: WorkerId;
 }
 
+export interface MoveSandbox {
+  /** Where to; absent: the least full of the others. The worker that it is on already: nothing is done. */
+  readonly workerId?: WorkerId;
+}
+
+export interface MovedSandbox extends SandboxView {
+  /** False: only the files went along, because the substrate keeps memory on its own worker alone. */
+  readonly memoryMoved: boolean;
+}
+
+/** `POST /sandboxes/{id}/move`, with `{ "workerID"?: string }`: 204, and the header `space-memory-moved: true` or `false`. */
+export interface SandboxMover {
+  /**
+   * A running sandbox goes on elsewhere as its next generation, with its end unchanged. Throws `sandbox/not-found`;
+   * `sandbox/state` when it does not run; `worker/none-free` and `worker/unreachable` before anything changes; with the
+   * sandbox running on where it was, `snapshot/unsavable` and whatever else a pause throws; with the sandbox paused and
+   * intact, what a resume throws.
+   */
+  move(caller: ApiCaller, sandboxId: SandboxId, request: MoveSandbox): Promise<MovedSandbox>;
+}
+
 /**
  * What callers may do with sandboxes. All throw `sandbox/not-found` for an unknown sandbox and for another tenant's alike,
  * `sandbox/state` where the state forbids it, and failures of kind `unavailable` or `exhausted` that may be tried again.
