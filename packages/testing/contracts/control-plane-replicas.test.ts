@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { type ErrorCode, isSpaceError } from "@space/model";
 import { ControlRig } from "../src/control-rig.ts";
+import { faultLanded } from "../src/fault-landed.ts";
 import { settle } from "../src/virtual-clock.ts";
 
 const code = (wanted: ErrorCode) => (error: unknown) => isSpaceError(error, wanted);
@@ -65,7 +66,10 @@ describe("several replicas on one store", () => {
       code("worker/unreachable"),
     );
     await settle();
-    assert.equal((await rig.record(sandboxId)).state, "pausing", "the fault landed");
+    faultLanded(
+      "the pause waits for a worker that is elsewhere",
+      Number((await rig.record(sandboxId)).state === "pausing"),
+    );
     here.detach();
     release();
     await pausing;
