@@ -13,18 +13,22 @@ const ring = ringOf(key);
 const execution = newSigningKey();
 const first = certificate({ key: execution });
 const digest = parseDigest("a".repeat(64));
+const fork = certificate({
+  key: execution,
+  restoredFrom: digest,
+  origin: { kind: "fork", parentManifest: digest },
+});
 const refused = (problem: string) => (error: unknown) =>
   isSpaceError(error, "certificate/refused") && error.details.problem === problem;
 
 it("R-5: carries the whole certificate, into values that cannot be changed", () => {
-  const fork = certificate({
+  const restored = certificate({
     key: execution,
     identity: identity(2),
     previous: digest,
     restoredFrom: digest,
-    origin: { kind: "fork", parentManifest: digest },
   });
-  for (const signed of [first, fork]) {
+  for (const signed of [first, fork, restored]) {
     const read = verifyCertificate(signCertificate(key, signed), ring);
     assert.deepEqual(read, signed);
     assert.ok(Object.isFrozen(read) && Object.isFrozen(read.origin));
@@ -57,6 +61,22 @@ it("R-5: the first execution has no previous one; a later attempt of it has", ()
     (error) => isSpaceError(error, "input/invalid"),
   );
   signCertificate(key, { ...first, identity: identity(1, { attempt: 2 }), previous: digest });
+});
+
+it("R-5: an origin names exactly what generation 1 was restored from, and no later generation has one", () => {
+  const other = parseDigest("b".repeat(64));
+  for (const change of [
+    { restoredFrom: null },
+    { restoredFrom: other },
+    { origin: { kind: "self" } },
+    { identity: identity(2), previous: digest },
+  ] as const) {
+    assert.throws(
+      () => signCertificate(key, { ...fork, ...change }),
+      (error) => isSpaceError(error, "input/invalid"),
+    );
+  }
+  signCertificate(key, { ...fork, identity: identity(1, { attempt: 2 }), previous: digest });
 });
 
 const json = {

@@ -17,6 +17,7 @@ import { certificateDigest } from "./digest.ts";
 import { invalid, parseSeconds } from "./fields.ts";
 import { type KeyHolder, openToken, openVouched, sealToken, type TokenKind } from "./jws.ts";
 import { parsePublicKey, type SigningKey } from "./keys.ts";
+import { readParentOrigin } from "./origin-grant.ts";
 
 const certificateKind: TokenKind<ExecutionCertificate> = {
   typ: "space-exec-cert+jwt",
@@ -88,12 +89,15 @@ function readCertificate(payload: unknown): ExecutionCertificate {
   const previous = readLink(certificate["previous"]);
   const isFirst = identity.generation === firstGeneration && identity.activation.attempt === 1;
   if (isFirst && previous !== null) throw invalid("previous", "must be null at the beginning");
+  const restoredFrom = readLink(certificate["restoredFrom"]);
+  const origin = readOrigin(certificate["origin"]);
+  checkOrigin({ identity, restoredFrom, origin });
   return Object.freeze({
     identity,
     publicKey: parsePublicKey(certificate["publicKey"]),
     previous,
-    restoredFrom: readLink(certificate["restoredFrom"]),
-    origin: readOrigin(certificate["origin"]),
+    restoredFrom,
+    origin,
     issuedAtSeconds: parseSeconds(certificate["iat"], "iat"),
   });
 }
@@ -101,8 +105,23 @@ function readCertificate(payload: unknown): ExecutionCertificate {
 function readOrigin(value: unknown): ExecutionOrigin {
   const { kind, parentManifest } = members(value, "origin", ["kind"], ["parentManifest"]);
   if (kind === "self" && parentManifest === undefined) return Object.freeze({ kind });
-  if (kind !== "fork" && kind !== "template") throw invalid("origin", "is not of its form");
-  return Object.freeze({ kind, parentManifest: parseDigest(parentManifest) });
+  return readParentOrigin(value);
+}
+
+/**
+ * R-5: what is restored in generation 1 is another sandbox's, and exactly what its origin names; what a later generation is
+ * restored from is its own sandbox's. So no certificate claims a parent that it does not come from, nor hides the one that it does.
+ */
+function checkOrigin({
+  identity: { generation },
+  restoredFrom,
+  origin,
+}: Pick<ExecutionCertificate, "identity" | "restoredFrom" | "origin">): void {
+  const isFirst = generation === firstGeneration;
+  if (origin.kind !== "self" && !isFirst) throw invalid("origin", "must be self after generation 1");
+  const parent = origin.kind === "self" ? null : origin.parentManifest;
+  if (isFirst && restoredFrom !== parent)
+    throw invalid("origin", "must name what generation 1 was restored from");
 }
 
 function readLink(value: unknown): Digest | null {

@@ -138,7 +138,7 @@ function orderManifests(manifests: readonly string[], archive: KeyArchive): read
 }
 
 /** the manifests are one line from the head's down, none left out, none beside it. */
-function checkOrder(head: ChainHead, order: readonly Digest[], { links, manifests }: VerifiedChain): void {
+function checkOrder(head: ChainHead, order: readonly Digest[], { manifests }: VerifiedChain): void {
   const name = (at: number): string => nameOf("manifest", at, order.length);
   if (order[0] === undefined) {
     if (head.manifest !== null) throw refused("head", "its manifest is missing");
@@ -149,10 +149,7 @@ function checkOrder(head: ChainHead, order: readonly Digest[], { links, manifest
     const previous = manifests.get(digest)?.previousManifest ?? null;
     const next = order[at + 1];
     if (next !== undefined && previous !== next) throw refused(name(at), "previous is another");
-    const isParents = links.some(
-      ({ certificate: { origin } }) => origin.kind !== "self" && origin.parentManifest === previous,
-    );
-    if (next === undefined && previous !== null && !isParents) throw refused(name(at), "previous is missing");
+    if (next === undefined && previous !== null) throw refused(name(at), "previous is missing");
   });
 }
 

@@ -80,7 +80,10 @@ export function breakOfSuccession(
     return after.generation < before.generation ? "order of generations" : "two processes in one generation";
   }
   if (after.activation.attempt <= before.activation.attempt) return "order of generations";
-  const isSameProcess = after.activation.id === before.activation.id && newer.publicKey === older.publicKey;
+  const isSameProcess =
+    after.activation.id === before.activation.id &&
+    newer.publicKey === older.publicKey &&
+    newer.restoredFrom === older.restoredFrom;
   return isSameProcess ? undefined : "two processes in one generation";
 }
 

@@ -52,7 +52,7 @@ export function verifyManifests(
     });
   });
   [...manifests.values()].forEach((manifest, at) => {
-    checked(nameOf("manifest", at, count), () => checkPrevious(manifest, manifests, links));
+    checked(nameOf("manifest", at, count), () => checkPrevious(manifest, manifests));
   });
   links.forEach(({ certificate }, at) => {
     checked(nameOf("certificate", at, links.length), () => checkRestored(certificate, manifests));
@@ -92,29 +92,22 @@ function verifySigner(
   return manifest;
 }
 
-/** the previous manifest is here and not of a later generation; a fork's first may name its parent's. */
-function checkPrevious(manifest: SnapshotManifest, manifests: Manifests, links: readonly ChainLink[]): void {
-  const { previousManifest } = manifest;
+/** the previous manifest is here and not of a later generation. A fork's first has none: its certificate names the parent's. */
+function checkPrevious({ previousManifest, identity }: SnapshotManifest, manifests: Manifests): void {
   if (previousManifest === null) return;
   const previous = manifests.get(previousManifest);
-  if (previous === undefined) {
-    const isParents = links.some(({ certificate }) => namesAsParent(certificate, previousManifest));
-    if (!isParents) throw problem("previous is missing");
-  } else if (previous.identity.generation > manifest.identity.generation) throw problem("previous is newer");
+  if (previous === undefined) throw problem("previous is missing");
+  if (previous.identity.generation > identity.generation) throw problem("previous is newer");
 }
 
 /** what an execution was restored from is an older manifest of this sandbox, or the parent's that its origin names. */
 function checkRestored(certificate: ExecutionCertificate, manifests: Manifests): void {
-  const { restoredFrom } = certificate;
-  if (restoredFrom === null || namesAsParent(certificate, restoredFrom)) return;
+  const { restoredFrom, origin } = certificate;
+  if (restoredFrom === null || origin.kind !== "self") return; // its form says that it is the one that the origin names
   const manifest = manifests.get(restoredFrom);
   if (manifest === undefined) throw problem("restored from none of these");
   const isOlder = manifest.identity.generation < certificate.identity.generation;
   if (!isOlder) throw problem("restored from a newer one");
-}
-
-function namesAsParent({ origin }: ExecutionCertificate, manifest: Digest): boolean {
-  return origin.kind !== "self" && origin.parentManifest === manifest;
 }
 
 function problem(text: ManifestBreak): SpaceError {

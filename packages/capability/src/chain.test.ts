@@ -127,10 +127,14 @@ it("R-3: a later attempt on the same process links under the same generation", (
 it("R-5: a fork begins with the parent's manifest that its signed origin names", () => {
   const origin = { kind: "fork", parentManifest: absent } as const;
   const chain = new Chain().link(identity(1), { origin, restoredFrom: absent });
-  chain.snapshot(absent);
-  chain.verify();
-  const other = new Chain().link(identity(1), { origin, restoredFrom: parseDigest("e".repeat(64)) });
-  breaks(other, "certificate 1 of 1", "restored from none of these");
+  const own = chain.snapshot();
+  chain.link(identity(2), { restoredFrom: own }).verify();
+  const again = new Chain().link(identity(1), { origin, restoredFrom: absent });
+  again.link(identity(2), { restoredFrom: absent });
+  breaks(again, "certificate 1 of 2", "restored from none of these");
+  const claimed = new Chain().link(identity(1), { origin, restoredFrom: absent });
+  claimed.snapshot(absent);
+  breaks(claimed, "manifest 1 of 1", "previous is missing");
 });
 
 it("R-5: nothing is no chain, and neither is too much", () => {
@@ -259,5 +263,5 @@ it("R-5: an execution is not restored from a manifest of its own generation", ()
   const chain = new Chain().link(identity(1)).link(identity(2), {}, execution);
   const own = chain.snapshot();
   chain.link(identity(2, { attempt: 2 }), { restoredFrom: own }, execution);
-  breaks(chain, "certificate 1 of 3", "restored from a newer one");
+  breaks(chain, "certificate 1 of 3", "two processes in one generation");
 });

@@ -48,6 +48,7 @@ export {
   verifyCountersigned,
   verifyManifest,
 } from "./manifest.ts";
+export { signOriginGrant, verifyOriginGrant } from "./origin-grant.ts";
 export { type ReadObject, SealedChains, type SealedChainsOptions } from "./sealed-chains.ts";
 export { type SealedEnd, verifySealedManifest } from "./sealed-links.ts";
 export {

@@ -137,9 +137,15 @@ it("R-5, statement 5: an execution is restored from the newest snapshot before i
   });
   forked.seal();
   await forked.open();
-  const claimed = new Sealing().certify(1, { restoredFrom: absent });
-  claimed.seal();
-  await refuses(claimed.open(), "broken link", "object 1 of 1, link 1 of 1");
+  forked.certify(2, { restoredFrom: absent });
+  forked.seal();
+  await refuses(forked.open(), "broken link", "object 2 of 2, link 1 of 1");
+  const snapshotted = new Sealing().certify(1, {
+    restoredFrom: absent,
+    origin: { kind: "template", parentManifest: absent },
+  });
+  snapshotted.commit(snapshotted.snapshot()).certify(2).seal();
+  await snapshotted.open();
 });
 
 it("R-10: a link counts only under a key that one of the object's bundles holds", async () => {

@@ -68,11 +68,9 @@ function followCertificate(
   if (before === undefined && identity.generation !== firstGeneration) return refuse("broken link");
   if (before !== undefined && breakOfSuccession(certificate, before.certificate.certificate) !== undefined)
     return refuse("broken link");
-  // Statement 5: from the newest snapshot that there was; the first of a fork or template from its parent's.
-  const parent = origin.kind === "self" ? null : origin.parentManifest;
+  // Statement 5: from the newest snapshot that there was; the first of a fork or template from its parent's, as its form says.
   const manifest = before?.manifest ?? null;
-  if (restoredFrom !== manifest && !(manifest === null && restoredFrom === parent))
-    return refuse("broken link");
+  if (origin.kind === "self" && restoredFrom !== manifest) return refuse("broken link");
   return {
     sandboxId,
     certificate: { digest: certificateDigest(token), certificate },

@@ -2,12 +2,27 @@
 // Copyright 2026 The SPACE authors
 
 import type { ExecutionIdentity } from "./identity.ts";
-import type { Digest } from "./ids.ts";
+import type { Digest, SandboxId, TenantId } from "./ids.ts";
 
-/** Where an execution's state came from. A fork or template names the parent's manifest. */
-export type ExecutionOrigin =
-  | { readonly kind: "self" }
-  | { readonly kind: "fork" | "template"; readonly parentManifest: Digest };
+/** Where a sandbox begins that does not begin empty: with the snapshot of another sandbox, which this manifest is of. */
+export interface ParentOrigin {
+  readonly kind: "fork" | "template";
+  readonly parentManifest: Digest;
+}
+
+/**
+ * Where an execution's state came from. One of generation 1 begins empty (`self`), or is restored from exactly the manifest
+ * that its origin names; a later one goes on from its own sandbox's (`self`).
+ */
+export type ExecutionOrigin = { readonly kind: "self" } | ParentOrigin;
+
+/** R-5: the control plane's word that this new sandbox of this tenant begins with the snapshot of another one. */
+export interface OriginGrant {
+  readonly sandboxId: SandboxId;
+  readonly tenantId: TenantId;
+  readonly origin: ParentOrigin;
+  readonly issuedAtSeconds: number;
+}
 
 /** R-5: what the control plane signs about one execution: a link of the identity chain. */
 export interface ExecutionCertificate {
@@ -16,7 +31,7 @@ export interface ExecutionCertificate {
   readonly publicKey: string;
   /** Digest of this sandbox's previous certificate; null for generation 1. */
   readonly previous: Digest | null;
-  /** Digest of the manifest that it was restored from; null for a cold start. */
+  /** Digest of the manifest that it was restored from: the newest of its sandbox, or its origin's; null for a cold start. */
   readonly restoredFrom: Digest | null;
   readonly origin: ExecutionOrigin;
   readonly issuedAtSeconds: number;

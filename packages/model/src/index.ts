@@ -19,7 +19,13 @@ export {
   expiryToleranceSeconds,
   issueSkewSeconds,
 } from "./capability.ts";
-export type { ExecutionCertificate, ExecutionOrigin, Retirement } from "./certificate.ts";
+export type {
+  ExecutionCertificate,
+  ExecutionOrigin,
+  OriginGrant,
+  ParentOrigin,
+  Retirement,
+} from "./certificate.ts";
 export {
   type ErrorCode,
   type ErrorDetails,

@@ -13,6 +13,7 @@ import {
   signChainHead,
   signKeyBundle,
   signLease,
+  signOriginGrant,
   signRetirement,
 } from "@space/capability";
 import {
@@ -24,6 +25,7 @@ import {
   type ExecutionIdentity,
   firstGeneration,
   type LeaseRequest,
+  type OriginGrant,
   parseTenantId,
   type Random,
   type WorkerId,
@@ -75,12 +77,13 @@ export class TestAuthority {
   certificate(parts: CertificateParts): string {
     const { identity, publicKey, restoredFrom = null, key = this.key } = parts;
     const isFirst = identity.generation === firstGeneration && identity.activation.attempt === 1;
+    const isForked = identity.generation === firstGeneration && restoredFrom !== null;
     return signCertificate(key, {
       identity,
       publicKey,
       previous: parts.previous ?? (isFirst ? null : certificateDigest("previous")),
       restoredFrom,
-      origin: { kind: "self" },
+      origin: isForked ? { kind: "fork", parentManifest: restoredFrom } : { kind: "self" },
       issuedAtSeconds: parts.issuedAtSeconds ?? this.#nowSeconds(),
     });
   }
@@ -88,6 +91,11 @@ export class TestAuthority {
   /** the head of a chain that ends with these. */
   head(ends: Omit<ChainHead, "issuedAtSeconds">, key: SigningKey = this.key): string {
     return signChainHead(key, { ...ends, issuedAtSeconds: this.#nowSeconds() });
+  }
+
+  /** that a new sandbox begins with this manifest. */
+  originGrant(grant: Omit<OriginGrant, "issuedAtSeconds">, key: SigningKey = this.key): string {
+    return signOriginGrant(key, { ...grant, issuedAtSeconds: this.#nowSeconds() });
   }
 
   retirement(identity: ExecutionIdentity, key: SigningKey = this.key): string {

@@ -13,6 +13,7 @@ import {
   verifyCertificate,
   verifyCountersigned,
   verifyManifest,
+  verifyOriginGrant,
   verifyRetirement,
 } from "@space/capability";
 import {
@@ -48,6 +49,8 @@ function judge({ kind, token, minVersion }: TokenVector): unknown {
         return KeyRing.fromBundle(token, root, minVersion) && "verified";
       case "certificate":
         return verifyCertificate(token, ring) && "verified";
+      case "origin":
+        return verifyOriginGrant(token, ring) && "verified";
       case "retirement":
         return verifyRetirement(token, ring) && "verified";
       case "manifest":
@@ -110,6 +113,6 @@ it("there is a vector for every verdict, every refusal and every kind", () => {
       count(vectors.tokens.map(({ expect }) => expect)),
       count(vectors.admissions.map(({ verdict, reason }) => `${verdict} ${reason}`)),
     ],
-    [6, 6, 16],
+    [7, 6, 16],
   );
 });

@@ -57,7 +57,7 @@ const manifest: SnapshotManifest = {
   filesystem: [{ digest, sizeBytes: 12 }],
   createdAtSeconds: 1_700_000_000,
 };
-const follows = { previousManifest: null, chain: digest };
+const follows = { previousManifest: null, chain: digest, goesOn: true };
 const inventory = { installed: [identity], frozen: [{ sandboxId: identity.sandboxId, manifest: digest }] };
 const request: ActivateRequest = {
   identity,

@@ -53,9 +53,9 @@ export function workerControlClient(link: FrameLink, clock: Clock, workerId: Wor
   return {
     activate: async (request) =>
       parseActivateAnswer(await call("worker/activate", activateRequestToJson(request))),
-    snapshot: async (identity, { previousManifest, chain }, key) => {
+    snapshot: async (identity, { previousManifest, chain, goesOn = false }, key) => {
       const whose = identityToJson(identity);
-      const params = { identity: whose, previousManifest, chain, key: tenantKeyToJson(key) };
+      const params = { identity: whose, previousManifest, chain, goesOn, key: tenantKeyToJson(key) };
       return parseSnapshotAnswer(await call("worker/snapshot", params));
     },
     abortPause: async (identity) => {
@@ -72,9 +72,12 @@ export function workerControlHandlers(control: WorkerControl): ReadonlyMap<Worke
     [
       "worker/snapshot",
       async (params) => {
-        const names = ["identity", "previousManifest", "chain", "key"];
-        const { identity, previousManifest, chain, key } = members(params, "params", names);
+        const names = ["identity", "previousManifest", "chain", "goesOn", "key"];
+        const { identity, previousManifest, chain, goesOn, key } = members(params, "params", names);
+        if (typeof goesOn !== "boolean")
+          throw new SpaceError("input/invalid", { field: "goesOn", problem: "must be a boolean" });
         const follows = {
+          goesOn,
           previousManifest: parseNullableDigest(previousManifest),
           chain: parseDigest(chain),
         };

@@ -24,11 +24,14 @@ export interface ActivateRequest {
     readonly memory: MemoryKept;
     /** The version that the manifest names. For this restore alone: it is written nowhere. */
     readonly key: TenantKey;
-    /** the signed head of the sandbox's chain. It names the manifest, so that no older one passes for the newest. */
+    /**
+     * R-5: the signed head of the sandbox's chain. It names the manifest, so that no older one passes for the newest. Of a
+     * sandbox that begins with another one's snapshot (generation 1) it is the signed origin, which names that manifest.
+     */
     readonly head: string;
     /**
      * R-5: the object that the chain ends with now, where executions were certified after this snapshot (and died without
-     * one); null where the snapshot's own chain ends with the newest certificate.
+     * one); null where the snapshot's own chain ends with the newest certificate, and in generation 1.
      */
     readonly since: Digest | null;
   };
@@ -46,6 +49,8 @@ export interface SnapshotLinks {
   readonly previousManifest: Digest | null;
   /** The object that its sealed chain ends with; the worker finds it in the object store. */
   readonly chain: Digest;
+  /** The execution goes on after it, so nothing of it will stay frozen: what is not in the snapshot is not kept. */
+  readonly goesOn?: boolean;
 }
 
 export interface SnapshotAnswer {
@@ -66,7 +71,7 @@ export interface WorkerControl {
    * snapshots, sealed with this key of the tenant, which is written nowhere. The guest stays frozen until the next command.
    */
   snapshot(identity: ExecutionIdentity, follows: SnapshotLinks, key: TenantKey): Promise<SnapshotAnswer>;
-  /** A pause that lost: the frozen guest runs and admits again under the same identity, in a new epoch. */
+  /** A pause that lost, or the end of a snapshot of what goes on: the frozen guest runs and admits again under the same identity, in a new epoch. */
   abortPause(identity: ExecutionIdentity): Promise<void>;
   /** What it serves and keeps frozen now: asked for where the digest of its record set is not the one expected. */
   inventory(): Promise<WorkerInventory>;

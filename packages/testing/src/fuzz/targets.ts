@@ -11,6 +11,7 @@ import {
   verifyCertificate,
   verifyCountersigned,
   verifyManifest,
+  verifyOriginGrant,
   verifyRetirement,
 } from "@space/capability";
 import { type ErrorCode, isSpaceError, parseSandboxId, SpaceError } from "@space/model";
@@ -145,6 +146,7 @@ export const fuzzTargets: Readonly<Record<string, () => FuzzTarget>> = {
   capability,
   certificate: () =>
     statement("certificate", ["certificate/refused"], (text) => verifyCertificate(text, ring)),
+  origin: () => statement("origin", ["chain/refused"], (text) => verifyOriginGrant(text, ring)),
   retirement: () => statement("retirement", ["certificate/refused"], (text) => verifyRetirement(text, ring)),
   bundle: () =>
     statement("bundle", ["bundle/refused", "bundle/rollback"], (text) =>

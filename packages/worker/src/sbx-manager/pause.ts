@@ -41,7 +41,8 @@ export async function snapshot(
   if (made === null) await verifySealing(parts, { record, objects }, sealing.follows); // before anything is disturbed
   if (phase === "running" || phase === "pausing") await stopAndFreeze(parts, record);
   const frozen = parts.executions.live(id);
-  if (frozen.manifest !== null) return storedAnswer(frozen, frozen.manifest, sealing);
+  if (frozen.manifest !== null)
+    return storedAnswer(parts.substrate, frozen, { signed: frozen.manifest, ...sealing });
   const filesystem = await archives.write(parts.substrate.snapshot(frozen.startedAs));
   const manifest = manifestOf(parts, record, { filesystem, ...sealing });
   const signed = signManifest(importSigningKey(frozen.privateKey.reveal()), manifest);
@@ -79,29 +80,34 @@ function manifestOf(
     chain: follows.chain,
     keyId: key.keyId,
     substrate: parts.substrateName,
-    memory: memoryKept(parts.substrate.abilities),
+    memory: memoryKept(parts.substrate.abilities, follows),
     filesystem,
     createdAtSeconds: Math.floor(parts.clock.wallMs() / 1000),
   };
 }
 
-function memoryKept({ memorySnapshots, freeze }: SubstrateAbilities): MemoryKept {
+function memoryKept(
+  { memorySnapshots, freeze }: SubstrateAbilities,
+  { goesOn = false }: SnapshotLinks,
+): MemoryKept {
   if (memorySnapshots) return "in-snapshot";
-  return freeze ? "frozen-on-worker" : "none";
+  return freeze && !goesOn ? "frozen-on-worker" : "none";
 }
 
 function storedAnswer(
+  { abilities }: WorkerParts["substrate"],
   { publicKey }: ActivationRecord,
-  signed: string,
-  { follows: { previousManifest, chain }, key: { keyId } }: Sealing,
+  { signed, follows, key }: Sealing & { readonly signed: string },
 ): SnapshotAnswer {
   const manifest = verifyManifest(signed, importPublicKey(publicKey));
+  const { previousManifest, chain } = follows;
   const isSame = manifest.previousManifest === previousManifest && manifest.chain === chain;
-  if (isSame && manifest.keyId === keyId) return { manifest, signed };
+  const isKept = manifest.memory === memoryKept(abilities, follows);
+  if (isSame && isKept && manifest.keyId === key.keyId) return { manifest, signed };
   throw new SpaceError("snapshot/refused", { problem: "the snapshot follows another manifest" });
 }
 
-/** A pause that lost: the frozen guest really runs, then admits again under the same identity, in a new epoch. */
+/** A pause that lost, or a snapshot of what goes on: the frozen guest really runs, then admits again under the same identity, in a new epoch. */
 export async function abortPause(parts: WorkerParts, identity: ExecutionIdentity): Promise<void> {
   const record = parts.executions.installed(identity);
   const activation = parts.executions.live(identity.activation.id);

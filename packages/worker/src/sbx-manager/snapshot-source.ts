@@ -7,11 +7,14 @@ import {
   readVouchedManifest,
   type SealedEnd,
   verifyChainHead,
+  verifyOriginGrant,
   verifySealedManifest,
 } from "@space/capability";
 import {
   type ActivateRequest,
   type Digest,
+  type ExecutionIdentity,
+  firstGeneration,
   identityToJson,
   isSpaceError,
   type ObjectStore,
@@ -34,7 +37,7 @@ export interface VerifiedSource {
 
 /**
  * Verifies the snapshot that an activation is to begin from, before anything is started: the signed head of the
- * sandbox's chain names this very manifest; the chain that is sealed in it is whole and signed, from generation 1 on, by
+ * sandbox's chain names this very manifest, or the signed origin of a new sandbox of this tenant does; the chain that is sealed in it is whole and signed, from generation 1 on, by
  * keys that the pinned root vouched for, and the manifest follows it; and every chunk is there. A key that signed an
  * older link may have been removed since (R-10): all of them hang on the head by digests. The chunks' bytes are verified
  * as they are read. Throws `snapshot/chain-refused`, `snapshot/refused`, `snapshot/version`, `snapshot/missing`, `chunk/…` or
@@ -45,19 +48,48 @@ export async function verifySource(
   request: ActivateRequest,
   from: Source,
 ): Promise<VerifiedSource> {
-  const head = readHead(parts, request, from);
+  const head = readAnchor(parts, request, from);
   if (from.key.tenantId !== request.tenantId) throw refused("other tenant's key");
   const { objects, archives } = parts.snapshots.open(from.key);
   const manifest = await verifyManifestIn(parts, { head, objects }, from);
   if (manifestText(manifest) !== manifestText(from.manifest)) throw refused("manifest is another");
-  const { sandboxId, generation } = request.identity;
-  if (manifest.identity.sandboxId !== sandboxId) throw refused("other sandbox");
-  if (manifest.identity.generation >= generation) throw refused("order of generations");
+  checkOwner(manifest, request.identity, head);
   if (manifest.substrate !== parts.substrateName) throw refused("other substrate");
   if (manifest.keyId !== from.key.keyId) throw refused("other key");
   const missing = await archives.missing(manifest.filesystem);
   if (missing !== undefined) throw new SpaceError("snapshot/missing", { digest: missing });
   return { manifest, archives };
+}
+
+/** R-5: of its own sandbox, of an earlier generation; another sandbox's only where the signed origin has named it. */
+function checkOwner(
+  { identity: { sandboxId, generation } }: SnapshotManifest,
+  restored: ExecutionIdentity,
+  head: ChainHead | undefined,
+): void {
+  const isOwn = sandboxId === restored.sandboxId;
+  if (isOwn !== (head !== undefined)) throw refused("other sandbox");
+  if (isOwn && generation >= restored.generation) throw refused("order of generations");
+}
+
+/** R-5: what names the manifest: nothing but a signed origin in generation 1 (undefined then), nothing but the chain's head after it. */
+function readAnchor(parts: WorkerParts, request: ActivateRequest, from: Source): ChainHead | undefined {
+  if (request.identity.generation !== firstGeneration) return readHead(parts, request, from);
+  checkOrigin(parts, request, from);
+  return undefined;
+}
+
+/** R-5: the control plane's signed word that this sandbox of this tenant begins with this very snapshot of another one. */
+function checkOrigin({ keys }: WorkerParts, { identity, tenantId }: ActivateRequest, from: Source): void {
+  try {
+    const grant = verifyOriginGrant(from.head, keys.ring);
+    if (grant.sandboxId !== identity.sandboxId) throw chainRefused("other sandbox", "origin");
+    if (grant.tenantId !== tenantId) throw refused("other tenant");
+    if (grant.origin.parentManifest !== from.digest) throw refused("origin names another manifest");
+  } catch (cause) {
+    if (!isSpaceError(cause, "chain/refused")) throw cause;
+    throw new SpaceError("snapshot/refused", { problem: "origin" }, { cause });
+  }
 }
 
 /** R-5: the control plane's signed word on where this sandbox's chain ends (incident 33). */
@@ -80,18 +112,18 @@ interface Opened {
   readonly objects: ObjectStore;
 }
 
-/** R-5: the manifest that the head names, as what follows the chain that is sealed with it. */
+/** R-5: the manifest that the head or the origin names, as what follows the chain that is sealed with it. */
 async function verifyManifestIn(
   parts: WorkerParts,
-  { head, objects }: Opened,
+  { head, objects }: { readonly head: ChainHead | undefined; readonly objects: ObjectStore },
   { digest, since }: Source,
 ): Promise<SnapshotManifest> {
   const signed = Buffer.from(await objects.get(digest)).toString("utf8");
   const { chain } = readVouchedManifest(signed, digest);
   const end = await openSealed(parts, objects, chain);
-  if (end.sandboxId !== head.sandboxId) throw chainRefused("other sandbox", "chain");
+  if (head !== undefined && end.sandboxId !== head.sandboxId) throw chainRefused("other sandbox", "chain");
   const manifest = verifySealedManifest(signed, end);
-  await checkNewest(parts, { head, objects }, { end, since });
+  if (head !== undefined) await checkNewest(parts, { head, objects }, { end, since });
   return manifest;
 }
 
