@@ -123,7 +123,14 @@ export {
 export type { ByteStore, StoredBytes } from "./ports/byte-store.ts";
 export type { BootClock, Clock } from "./ports/clock.ts";
 export type { EnrolmentStore, SuccessionStore } from "./ports/enrolment-store.ts";
-export type { AdoptRequest, HostControl, RekeyRequest } from "./ports/host-control.ts";
+export {
+  type AdoptRequest,
+  type CarriedPiece,
+  carriedLimitBytes,
+  carriedPieceBytes,
+  type HostControl,
+  type RekeyRequest,
+} from "./ports/host-control.ts";
 export type {
   ApiKeyRecord,
   InstallationStore,

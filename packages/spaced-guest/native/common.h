@@ -100,7 +100,7 @@ bool parse_claim(struct claim *c, struct cursor *p, char **spare, char **socket_
 
 enum {
   FR_HELLO = 1, FR_HELLO_OK = 2, FR_REKEY = 3, FR_OK = 16, FR_ERROR = 17, FR_DATA = 18, FR_END = 19, FR_CONTENT = 20,
-  FR_STAT = 32, FR_LIST, FR_READ, FR_WRITE, FR_MKDIR, FR_RENAME, FR_REMOVE, FR_SYNC, FR_STATFS, FR_SPAWN, FR_DIAL, FR_KILLALL, FR_ATTACH, FR_WATCH, FR_FETCH, FR_QUIESCE,
+  FR_STAT = 32, FR_LIST, FR_READ, FR_WRITE, FR_MKDIR, FR_RENAME, FR_REMOVE, FR_SYNC, FR_STATFS, FR_SPAWN, FR_DIAL, FR_KILLALL, FR_ATTACH, FR_WATCH, FR_FETCH, FR_QUIESCE, FR_FORSAKE = 56,
   FR_STARTED = 48, FR_STDOUT, FR_STDERR, FR_PTY, FR_EXITED, FR_STDIN_TAKEN, FR_EVENT, FR_OVERFLOW,
   FR_STDIN = 64, FR_STDIN_EOF, FR_SIGNAL, FR_RESIZE,
 };
@@ -146,9 +146,8 @@ bool process_attach(struct conn *c, struct cursor *payload);
 void process_wake_all(void);
 // Reaps every dead child, of any thread. Owners watch pidfds; where the kernel has none they are woken.
 void process_reap(void);
-// The processes go on under an identity that was given from outside, where nobody knows of them: what they say is
-// dropped until somebody attaches.
-void process_leave_all(void);
+// Nobody will attach to those that wait for it: what they say is dropped from now on.
+void process_forsake_waiting(void);
 bool dial_serve(struct conn *c, struct cursor *payload);
 
 // ---- the launcher's side (launch.c, start.c, confine.c)

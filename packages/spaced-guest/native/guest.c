@@ -176,6 +176,14 @@ static bool quiesce(struct conn *c) {
   return false;
 }
 
+// Whoever has taken up what it knows of says so: the other processes go on without a reader.
+static bool forsake(struct conn *c) {
+  process_forsake_waiting();
+  out_begin(&c->out, FR_OK);
+  out_end(&c->out);
+  return conn_answer(c);
+}
+
 static bool kill_all(struct conn *c, struct cursor *payload) {
   uint32_t number = take_u32(payload);
   if (payload->bad) return false;
@@ -201,6 +209,7 @@ static void serve(struct conn *c) {
       case FR_RESIZE: break;
       case FR_REKEY: open = rekey(c, &payload); break;
       case FR_QUIESCE: open = quiesce(c); break;
+      case FR_FORSAKE: open = forsake(c); break;
       case FR_KILLALL: open = kill_all(c, &payload); break;
       case FR_SPAWN: open = process_spawn(c, &payload); break;
       case FR_ATTACH: open = process_attach(c, &payload); break;
@@ -317,7 +326,6 @@ static int stand_still(int listen_fd, int children) {
   explicit_bzero(&next, sizeof next);
   still = false;
   pthread_mutex_unlock(&lock);
-  if (restored) process_leave_all();
   if (!travels()) return inside_listen();
   bool listens = listen(fd, BACKLOG) == 0;
   travel_answer(listens);

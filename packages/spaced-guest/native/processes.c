@@ -93,9 +93,10 @@ bool process_take(struct process *p, struct conn *c) {
   return handed;
 }
 
-void process_leave_all(void) {
+void process_forsake_waiting(void) {
   pthread_mutex_lock(&lock);
   for (struct process *p = processes; p != NULL; p = p->next) {
+    if (!p->detached) continue;
     p->left = true;
     wake(p);
   }

@@ -271,6 +271,14 @@ export class GuestConnection {
   }
 
   /**
+   * Nobody will `attach` to the processes that wait for it: from now on what they say is dropped, and they go on.
+   */
+  forsake(): Promise<void> {
+    this.#frames.send(encodeFrame(GuestFrame.forsake));
+    return this.#frames.answer(expectOk);
+  }
+
+  /**
    * Starts a process, which has the connection until it exits. Rejects with `GuestError` when the process could not be
    * started (the connection stays usable). The process dies with the connection.
    */

@@ -28,6 +28,19 @@ export interface ProcessLink {
   handBack(): void;
 }
 
+/** All that this side knows of a process whose connection has ended: another place goes on with it from there. */
+export interface SavedProcess {
+  readonly pid: number;
+  /** Of STDIN: sent, and acknowledged; what follows the latter, sent or not. */
+  readonly sentBytes: number;
+  readonly acknowledgedBytes: number;
+  readonly input: Uint8Array;
+  readonly inputEnds: boolean;
+  /** Of output. */
+  readonly receivedBytes: number;
+  readonly size: { readonly cols: number; readonly rows: number } | null;
+}
+
 /** Where a process's events go. All are called synchronously, in order; exactly one of `onExit` and `onLost` ends it. */
 export interface ProcessHandlers {
   onStdout?(chunk: Buffer): void;
@@ -71,6 +84,33 @@ export class GuestProcess implements FrameSink {
     this.#connection = connection;
     this.pid = pid;
     this.#handlers = handlers;
+  }
+
+  /** One that was saved elsewhere, without a connection: for `GuestConnection.attach`. Throws `ProtocolError`. */
+  static restored(saved: SavedProcess, handlers: ProcessHandlers): GuestProcess {
+    const process = new GuestProcess(noLink, saved.pid, handlers);
+    const unreceived = saved.sentBytes - saved.acknowledgedBytes;
+    if (unreceived < 0 || unreceived > saved.input.length) throw new ProtocolError("input is missing");
+    process.#unacknowledged = [saved.input.subarray(0, unreceived)];
+    process.#queue = unreceived < saved.input.length ? [saved.input.subarray(unreceived)] : [];
+    process.#sentBytes = saved.sentBytes;
+    process.#acknowledgedBytes = saved.acknowledgedBytes;
+    process.#receivedBytes = saved.receivedBytes;
+    process.#eofQueued = saved.inputEnds;
+    process.#size = saved.size ?? undefined;
+    return process;
+  }
+
+  save(): SavedProcess {
+    return {
+      pid: this.pid,
+      sentBytes: this.#sentBytes,
+      acknowledgedBytes: this.#acknowledgedBytes,
+      input: Buffer.concat([...this.#unacknowledged, ...this.#queue]),
+      inputEnds: this.#eofQueued,
+      receivedBytes: this.#receivedBytes,
+      size: this.#size ?? null,
+    };
   }
 
   /**
@@ -216,6 +256,14 @@ export class GuestProcess implements FrameSink {
     this.#connection.handBack();
   }
 }
+
+const noLink: ProcessLink = {
+  writeFrames: () => true,
+  pause: () => undefined,
+  resume: () => undefined,
+  destroy: () => undefined,
+  handBack: () => undefined,
+};
 
 /** The chunks without their first bytes. */
 function without(chunks: readonly Uint8Array[], bytes: number): Uint8Array[] {

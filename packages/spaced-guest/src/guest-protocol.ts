@@ -38,6 +38,7 @@ export const GuestFrame = {
   stdinTaken: 53,
   event: 54,
   overflow: 55,
+  forsake: 56,
   stdin: 64,
   stdinEof: 65,
   signal: 66,

@@ -19,7 +19,7 @@ export {
 } from "./guest-connection.ts";
 export { type ConnectionFault, GuestConnectionError, GuestError } from "./guest-error.ts";
 export { GuestPool, type GuestPoolOptions } from "./guest-pool.ts";
-export { GuestProcess, type ProcessHandlers, type ProcessLink } from "./guest-process.ts";
+export { GuestProcess, type ProcessHandlers, type ProcessLink, type SavedProcess } from "./guest-process.ts";
 export {
   dataChunkBytes,
   type EntryType,

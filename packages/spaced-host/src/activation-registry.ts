@@ -5,12 +5,16 @@ import {
   type ActivationId,
   type AdoptRequest,
   type BridgeReport,
+  type CarriedPiece,
+  carriedPieceBytes,
   type HostControl,
   type RekeyRequest,
   type SeenReport,
   SpaceError,
 } from "@space/model";
 import type { BridgeEvents } from "./bridge-events.ts";
+import { decodeCarried } from "./carried-codec.ts";
+import { CarriedParcels } from "./carried-parcels.ts";
 import { type EndpointPorts, GuestEndpoint } from "./guest-endpoint.ts";
 import {
   type ActivationPorts,
@@ -39,6 +43,7 @@ export class ActivationRegistry implements HostControl {
   readonly #ports: RegistryPorts;
   readonly #activations = new Map<ActivationId, HostedActivation>();
   readonly #adopting = new Map<ActivationId, Promise<void>>();
+  readonly #carrying = new CarriedParcels();
 
   constructor(options: RegistryOptions, ports: RegistryPorts) {
     this.#options = options;
@@ -88,8 +93,18 @@ export class ActivationRegistry implements HostControl {
     return settled;
   }
 
+  async carried(activationId: ActivationId, offset: number): Promise<CarriedPiece> {
+    const bytes = this.#require(activationId).carried();
+    return { offset, totalBytes: bytes.length, bytes: bytes.subarray(offset, offset + carriedPieceBytes) };
+  }
+
+  async carry(activationId: ActivationId, piece: CarriedPiece): Promise<void> {
+    this.#carrying.add(activationId, piece);
+  }
+
   async release(activationId: ActivationId): Promise<void> {
     await this.#adopting.get(activationId)?.catch(() => undefined); // its own caller is told
+    this.#carrying.drop(activationId);
     const activation = this.#activations.get(activationId);
     if (activation === undefined) return;
     this.#activations.delete(activationId);
@@ -129,7 +144,7 @@ export class ActivationRegistry implements HostControl {
     }
     const { socketPath, guest, activationSecret: secret } = request;
     const endpoint = new GuestEndpoint({ activationId, secret, socketPath, guest }, this.#ports);
-    const activation = new HostedActivation(this.#facts(request), endpoint, this.#ports);
+    const activation = this.#begin(request, endpoint);
     try {
       await activation.verify();
     } catch (error) {
@@ -138,6 +153,16 @@ export class ActivationRegistry implements HostControl {
     }
     this.#activations.set(activationId, activation);
     this.#ports.audit.record("bridge/adopted", { activationId, sandboxId });
+  }
+
+  #begin(request: AdoptRequest, endpoint: GuestEndpoint): HostedActivation {
+    const bytes = this.#carrying.take(request.activationId);
+    const carried = bytes && decodeCarried(bytes);
+    try {
+      return new HostedActivation({ facts: this.#facts(request), endpoint, carried }, this.#ports);
+    } catch (cause) {
+      throw new SpaceError("snapshot/refused", { problem: "its processes cannot be taken up" }, { cause });
+    }
   }
 
   async #sync({ pool }: HostedActivation): Promise<void> {

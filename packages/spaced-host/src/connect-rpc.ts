@@ -85,6 +85,7 @@ function streaming<I extends DescMessage>(
     }
     context.openStream(kind, codec);
     const stream = new RpcStream(context.sink, codec);
+    if (context.stream !== undefined) context.stream.rpc = stream;
     const reader = new EnvelopeReader(() => context.nextChunk());
     const requests = async (): Promise<MessageShape<I> | undefined> => {
       const next = await reader.next();

@@ -10,6 +10,16 @@ import { RetainedBytes, type SharedMemory } from "./retained-bytes.ts";
 export const unsentLimitBytes: number = 1536 * 1024;
 const pieceBytes = 64 * 1024;
 
+/** An answer as far as it has come. */
+export interface SavedAnswer {
+  readonly head: AnswerHead | undefined;
+  /** Offset of the first byte kept, and of the first that no exchange has taken. */
+  readonly start: number;
+  readonly handed: number;
+  readonly bytes: Uint8Array;
+  readonly ended: boolean;
+}
+
 /** What an answer tells of itself. */
 export interface AnswerWatcher {
   /** No exchange carries it; it waits for the next. */
@@ -37,10 +47,27 @@ export class ContinuedAnswer implements AnswerSink {
   #congested = false;
   #state: "open" | "ended" | "dead" = "open";
 
-  constructor(memory: SharedMemory, watcher: AnswerWatcher) {
+  constructor(memory: SharedMemory, watcher: AnswerWatcher, start = 0) {
     this.#memory = memory;
-    this.#kept = new RetainedBytes(memory);
+    this.#kept = new RetainedBytes(memory, start);
     this.#watcher = watcher;
+  }
+
+  /** One that another bridge has begun: no exchange carries it yet. */
+  static restored(memory: SharedMemory, watcher: AnswerWatcher, saved: SavedAnswer): ContinuedAnswer {
+    const answer = new ContinuedAnswer(memory, watcher, saved.start);
+    answer.#head = saved.head;
+    answer.#handed = saved.handed;
+    answer.#kept.append(Buffer.from(saved.bytes));
+    if (saved.ended) answer.#finish("ended");
+    return answer;
+  }
+
+  /** As it stands. What waits to be written to it comes behind these bytes. */
+  save(): SavedAnswer {
+    const { start, end } = this.#kept;
+    const bytes = this.#kept.read(start, end - start);
+    return { head: this.#head, start, handed: this.#handed, bytes, ended: this.#state === "ended" };
   }
 
   get answered(): boolean {

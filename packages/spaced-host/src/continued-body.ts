@@ -12,7 +12,7 @@ export class ContinuedBody {
   #abandoned = false;
   #wake: () => void = () => undefined;
 
-  constructor(first: RequestBody) {
+  constructor(first: RequestBody | undefined) {
     this.#source = first;
   }
 

@@ -3,12 +3,14 @@
 
 import type { Clock } from "@space/model";
 import { continuationWaitMs, type StreamPosition } from "@space/wire";
-import { ContinuedAnswer } from "./continued-answer.ts";
+import { type AnswerWatcher, ContinuedAnswer, type SavedAnswer } from "./continued-answer.ts";
 import { ContinuedBody } from "./continued-body.ts";
 import { EnvdError } from "./envd-error.ts";
 import type { Exchange } from "./exchange.ts";
 import type { MessageCodec } from "./message-codec.ts";
+import type { RequestBody } from "./request-body.ts";
 import type { SharedMemory } from "./retained-bytes.ts";
+import type { RpcStream } from "./rpc-stream.ts";
 import type { RunningTime } from "./running-time.ts";
 
 /** Streams of one sandbox that go on, those that wait for a continuation included. */
@@ -36,6 +38,8 @@ export class ContinuedStream {
   readonly body: ContinuedBody;
   readonly codec: MessageCodec;
   key: string;
+  /** What writes its answer. */
+  rpc: RpcStream | undefined;
 
   constructor(
     { key, kind, codec }: StreamName,
@@ -78,20 +82,20 @@ export class ContinuedStreams {
     if (this.#streams.size - this.#ended.size >= openLimit) {
       throw new EnvdError("resource_exhausted", "too many streams are open in this sandbox");
     }
-    const body = new ContinuedBody(exchange.body);
-    const answer = new ContinuedAnswer(this.#memory, {
-      detached: () => this.#wait(stream),
-      attached: () => this.#carried(stream),
-      dead: () => {
-        body.abandon();
-        this.#carried(stream);
-        if (this.#streams.get(stream.key) === stream) this.#streams.delete(stream.key);
-      },
-    });
-    const stream = new ContinuedStream(name, { answer, body });
-    this.#streams.set(name.key, stream);
-    answer.attach(exchange, 0);
+    const stream = this.#begin(name, exchange.body);
+    stream.answer.attach(exchange, 0);
     return stream;
+  }
+
+  /** One that another bridge has begun waits for its continuation. */
+  restore(name: StreamName, saved: SavedAnswer): ContinuedStream {
+    const stream = this.#begin(name, undefined, saved);
+    this.#wait(stream);
+    return stream;
+  }
+
+  list(): Iterable<ContinuedStream> {
+    return this.#streams.values();
   }
 
   /** Goes on with a stream on another exchange. False: it cannot, byte for byte. */
@@ -118,6 +122,26 @@ export class ContinuedStreams {
     for (const { answer } of [...this.#streams.values()]) answer.reset(reason);
     this.#cancelSweep?.();
     this.#cancelSweep = undefined;
+  }
+
+  #begin(name: StreamName, source: RequestBody | undefined, saved?: SavedAnswer): ContinuedStream {
+    const body = new ContinuedBody(source);
+    const watcher: AnswerWatcher = {
+      detached: () => this.#wait(stream),
+      attached: () => this.#carried(stream),
+      dead: () => {
+        body.abandon();
+        this.#carried(stream);
+        if (this.#streams.get(stream.key) === stream) this.#streams.delete(stream.key);
+      },
+    };
+    const answer =
+      saved === undefined
+        ? new ContinuedAnswer(this.#memory, watcher)
+        : ContinuedAnswer.restored(this.#memory, watcher, saved);
+    const stream = new ContinuedStream(name, { answer, body });
+    this.#streams.set(name.key, stream);
+    return stream;
   }
 
   #carried(stream: ContinuedStream): void {

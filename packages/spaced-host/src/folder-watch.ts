@@ -2,6 +2,7 @@
 // Copyright 2026 The SPACE authors
 
 import type { GuestPool, GuestWatch, WatchEvent, WatchOptions } from "@space/spaced-guest";
+import type { Subscriber } from "./subscriber.ts";
 
 export interface WatchTarget {
   /** Absolute, in the guest. */
@@ -11,6 +12,8 @@ export interface WatchTarget {
 
 /** Where the events of one watch go. `onGone` comes once, and then nothing. */
 export interface WatchReader {
+  /** The reader of a stream, which may go on elsewhere. */
+  readonly subscriber?: Subscriber;
   onEvent(event: WatchEvent): void;
   /** Events have been lost; the watch goes on. */
   onOverflow(): void;
@@ -22,22 +25,26 @@ export interface WatchReader {
  * what changes in the moment between is not told.
  */
 export class FolderWatch {
-  readonly #target: WatchTarget;
+  readonly target: WatchTarget;
   readonly #reader: WatchReader;
   #watch: GuestWatch | undefined;
   #paused = false;
   #state: "open" | "renaming" | "closed" = "open";
 
   constructor(target: WatchTarget, reader: WatchReader) {
-    this.#target = target;
+    this.target = target;
     this.#reader = reader;
+  }
+
+  get subscriber(): Subscriber | undefined {
+    return this.#reader.subscriber;
   }
 
   /** Rejects with `GuestError` when it cannot be watched. */
   async open(pool: GuestPool): Promise<void> {
     const connection = await pool.detach();
     try {
-      const watch = await connection.watch(this.#target.path, this.#target.options, {
+      const watch = await connection.watch(this.target.path, this.target.options, {
         onEvent: (event) => {
           if (this.#state !== "closed") this.#reader.onEvent(event);
         },

@@ -45,6 +45,7 @@ export class FolderWatches {
       throw new EnvdError("resource_exhausted", `the sandbox already watches ${watchLimit} directories`);
     }
     const watch = new FolderWatch(target, {
+      ...(reader.subscriber && { subscriber: reader.subscriber }),
       onEvent: (event) => reader.onEvent(event),
       onOverflow: () => reader.onOverflow(),
       onGone: () => {
@@ -121,6 +122,10 @@ export class FolderWatches {
     this.#polled.delete(id);
     watcher.cancelForgetting();
     this.close(watcher.watch);
+  }
+
+  list(): Iterable<FolderWatch> {
+    return this.#watches;
   }
 
   expectRekey(): void {

@@ -1,8 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-import type { ActivationId, Clock, Random, SandboxId, Secret } from "@space/model";
+import {
+  type ActivationId,
+  type Clock,
+  type Random,
+  type SandboxId,
+  type Secret,
+  SpaceError,
+} from "@space/model";
 import { type GuestCredentials, GuestPool, SmallFiles } from "@space/spaced-guest";
+import { encodeCarried } from "./carried-codec.ts";
+import type { CarriedState } from "./carried-state.ts";
+import { carriedState, Restoring } from "./carry.ts";
 import { ContinuedStreams } from "./continued-streams.ts";
 import { EnvdError } from "./envd-error.ts";
 import type { Exchange } from "./exchange.ts";
@@ -40,6 +50,12 @@ export interface SandboxFacts {
   readonly isFirst: boolean;
 }
 
+export interface ActivationStart {
+  readonly facts: SandboxFacts;
+  readonly endpoint: GuestEndpoint;
+  readonly carried: CarriedState | undefined;
+}
+
 export interface ActivationPorts {
   readonly clock: Clock;
   readonly random: Random;
@@ -68,10 +84,15 @@ export class HostedActivation {
   #pool: GuestPool;
   #files: SmallFiles;
   #hasLetGo = false;
+  /** What another bridge knew, until it has been taken up here; and what this one knows, for the next. */
+  #restoring: Restoring | undefined;
+  #carried: Buffer | undefined;
+  #isNew = true;
   #dials = 0;
   #cancelTrim: (() => void) | undefined;
 
-  constructor(facts: SandboxFacts, endpoint: GuestEndpoint, ports: ActivationPorts) {
+  /** `carried`: the guest was restored, and this is what its bridge knew when it was saved. */
+  constructor({ facts, endpoint, carried }: ActivationStart, ports: ActivationPorts) {
     this.facts = facts;
     this.ports = ports;
     this.#endpoint = endpoint;
@@ -84,6 +105,7 @@ export class HostedActivation {
     this.inputs = new InputMemory(this.#time, facts.isFirst);
     this.starts = new StartMemory(ports.clock, facts.isFirst);
     this.watches = new FolderWatches(ports.clock, ports.random);
+    if (carried !== undefined) this.#restoring = new Restoring(this, carried);
   }
 
   get id(): ActivationId {
@@ -115,9 +137,19 @@ export class HostedActivation {
       .table()
       .catch(() => undefined)
       .then(() => pool.warm());
-    if (!this.#hasLetGo) return;
+    if (!this.#hasLetGo && !this.#isNew) return;
     this.#hasLetGo = false;
+    this.#carried = undefined;
     await this.#takeUp();
+    if (this.#isNew && !this.facts.isFirst) await this.#forsakeOthers();
+    this.#isNew = false;
+  }
+
+  /** R-22: what the next bridge needs, once the guest was let go of; the same until it is taken up again. */
+  carried(): Buffer {
+    if (!this.#hasLetGo) throw new SpaceError("endpoint/unverifiable", { problem: "not let go of" });
+    this.#carried ??= encodeCarried(carriedState(this));
+    return this.#carried;
   }
 
   /** Whether the guest was made to let go of everything: nothing reaches it until it is verified anew. */
@@ -193,6 +225,7 @@ export class HostedActivation {
     await renameGuest(this.#endpoint, next);
     this.#replacePool(next);
     this.#hasLetGo = false;
+    this.#carried = undefined;
     await withinLimit(this.ports.clock, detachLimitMs, Promise.all(detached));
     await this.#takeUp();
   }
@@ -230,7 +263,18 @@ export class HostedActivation {
   async #takeUp(): Promise<void> {
     const waiting = this.processes.list().map((process) => this.#reattach(process));
     await Promise.all([this.watches.renew(this.#pool), ...waiting]);
+    await this.#restoring?.watchAgain();
+    this.#restoring = undefined;
     this.#time.go();
+  }
+
+  /** A restored guest's processes wait for whoever knows them: nobody knows of the others, and they are not to stand still. */
+  async #forsakeOthers(): Promise<void> {
+    try {
+      await this.#pool.use((guest) => guest.forsake());
+    } catch {
+      // A guest that cannot be told has nothing that waits, or is gone: whoever asks it next is told.
+    }
   }
 
   async #reattach(process: HostedProcess): Promise<void> {

@@ -3,6 +3,7 @@
 
 import type { Clock } from "@space/model";
 import type { GuestProcess, ProcessExit, ProcessHandlers } from "@space/spaced-guest";
+import type { CarriedDescription, CarriedProcess } from "./carried-state.ts";
 import { EnvdError } from "./envd-error.ts";
 import type { MessageCodec } from "./message-codec.ts";
 import { dataEvent, endEvent, type OutputKind, startEvent } from "./process-events.ts";
@@ -16,18 +17,7 @@ const subscriberLimit = 32;
 const sigkill = 9;
 
 /** What a process was started with, as `List` shows it. */
-export interface ProcessDescription {
-  readonly cmd: string;
-  readonly args: readonly string[];
-  readonly envs: Readonly<Record<string, string>>;
-  readonly cwd: string | undefined;
-  readonly tag: string | undefined;
-  readonly terminal: boolean;
-  /** Whether anything can be written to it. */
-  readonly stdin: boolean;
-  /** Ran as the guest's root, and so may have changed what only root may. */
-  readonly privileged: boolean;
-}
+export type ProcessDescription = CarriedDescription;
 
 /** How a process is over: it ended, or its guest is gone and nobody knows. */
 export type ProcessOutcome =
@@ -63,6 +53,7 @@ export class HostedProcess {
   #draining = false;
   #expectingRekey = false;
   #cancelStallTimer: (() => void) | undefined;
+  #lifeEndsAtMs: number | undefined;
 
   constructor(
     description: ProcessDescription,
@@ -98,6 +89,35 @@ export class HostedProcess {
     if (first !== undefined) this.subscribe(first);
     for (const event of early) event();
     this.input.resume();
+    if (this.#lifeEndsAtMs !== undefined && this.#lifeEndsAtMs <= this.#clock.monotonicMs())
+      process.signal(sigkill); // that came while nobody could tell it
+  }
+
+  /** It runs in a guest that was restored: it waits there to be taken over. Not with the first reader, who has its pid. */
+  restored(process: GuestProcess): void {
+    this.#pid = process.pid;
+    this.#state = { kind: "detached", process };
+  }
+
+  /** It is killed when so much time has passed, whether anybody still reads or not. */
+  limitLife(limitMs: number): void {
+    this.#lifeEndsAtMs = this.#clock.monotonicMs() + limitMs;
+    this.onceOver(this.#clock.after(limitMs, () => this.signal(sigkill)));
+  }
+
+  /** As it waits for another connection; undefined when it does not. */
+  save(): { readonly process: CarriedProcess; readonly readers: readonly Subscriber[] } | undefined {
+    const { detached } = this;
+    if (detached === undefined) return undefined;
+    const ends = this.#lifeEndsAtMs;
+    const limitMs = ends === undefined ? null : Math.max(0, ends - this.#clock.monotonicMs());
+    const process: CarriedProcess = {
+      description: this.description,
+      link: detached.save(),
+      closed: this.input.closed,
+      limitMs,
+    };
+    return { process, readers: [...this.#subscribers] };
   }
 
   /** Adds a reader; it is told the pid and then everything from now on. Throws `resource_exhausted`. */
@@ -105,6 +125,12 @@ export class HostedProcess {
     if (this.#subscribers.size >= subscriberLimit) {
       throw new EnvdError("resource_exhausted", "the process has too many readers");
     }
+    this.resubscribe(subscriber);
+    subscriber.push(startEvent(subscriber.stream.codec, this.#pid));
+  }
+
+  /** As {@link subscribe}, for one that was told before. */
+  resubscribe(subscriber: Subscriber): void {
     const { stream } = subscriber;
     this.#subscribers.add(subscriber);
     stream.listenForDrain(() => this.#updateFlow());
@@ -112,7 +138,6 @@ export class HostedProcess {
       this.#subscribers.delete(subscriber);
       this.#updateFlow();
     });
-    subscriber.push(startEvent(stream.codec, this.#pid));
   }
 
   /** Calls back when the process is over; at once when it is. */

@@ -2,6 +2,7 @@
 // Copyright 2026 The SPACE authors
 
 import { continuationWaitMs } from "@space/wire";
+import type { CarriedState } from "./carried-state.ts";
 import { EnvdError } from "./envd-error.ts";
 import { CallerGone } from "./request-body.ts";
 import type { RunningTime } from "./running-time.ts";
@@ -14,6 +15,8 @@ interface RememberedInput {
   readonly atMs: number;
   readonly written: Promise<void>;
   over: boolean;
+  /** The process has it, or will. */
+  handed: boolean;
 }
 
 /** R-22: the inputs of one call each, by their names: presented again, they are not written again. */
@@ -40,17 +43,23 @@ export class InputMemory {
    * Writes the named input, once. `again`: it may have been presented before. Rejects as `write` did, or with
    * `StreamLost` when nobody can tell any more.
    */
-  once(key: string, again: boolean, write: () => Promise<void>): Promise<void> {
+  once(key: string, again: boolean, write: (handed: () => void) => Promise<void>): Promise<void> {
     const known = this.#inputs.get(key);
     if (known !== undefined) return known.written;
     const atMs = this.#time.nowMs();
     if (again && atMs - this.#forgotMs < continuationWaitMs) return Promise.reject(new StreamLost());
     this.#makeRoom(atMs);
-    const input: RememberedInput = { atMs, written: write(), over: false };
+    let isHanded = false;
+    const written = write(() => {
+      isHanded = true;
+      input.handed = true;
+    });
+    const input: RememberedInput = { atMs, written, over: false, handed: isHanded };
     this.#inputs.set(key, input);
-    input.written.then(
+    written.then(
       () => {
         input.over = true;
+        input.handed = true;
       },
       (error: unknown) => {
         input.over = true;
@@ -58,6 +67,20 @@ export class InputMemory {
       },
     );
     return input.written;
+  }
+
+  /** What a process has got or will get: whatever else was asked for has had no effect. */
+  save(): CarriedState["inputs"] {
+    const keys = [...this.#inputs].flatMap(([key, { handed }]) => (handed ? [key] : []));
+    const agoMs = this.#time.nowMs() - this.#forgotMs;
+    return { keys, forgotAgoMs: Number.isFinite(agoMs) ? agoMs : null };
+  }
+
+  restore({ keys, forgotAgoMs }: CarriedState["inputs"]): void {
+    const atMs = this.#time.nowMs();
+    this.#forgotMs = forgotAgoMs === null ? Number.NEGATIVE_INFINITY : atMs - forgotAgoMs;
+    for (const key of keys)
+      this.#inputs.set(key, { atMs, written: Promise.resolve(), over: true, handed: true });
   }
 
   #makeRoom(nowMs: number): void {

@@ -11,6 +11,8 @@ const waitingLimit = 64;
 /** Who sends an input: when he has gone before its turn, it is not written. */
 export interface InputSender {
   readonly gone: boolean;
+  /** Its bytes are the process's from now on, wherever that goes on. */
+  handed?(): void;
 }
 
 /** Where input goes: the process while it runs, `waiting` while another connection takes it over, else nowhere. */
@@ -31,6 +33,12 @@ export class ProcessInputQueue {
     this.#target = target;
   }
 
+  /** Whether a caller has said that no more comes. */
+  get closed(): boolean {
+    return this.#closed;
+  }
+
+  /** Writes, in its turn. Throws `internal` behind the end of input, and `resource_exhausted`. */
   async write(bytes: Uint8Array, sender: InputSender): Promise<void> {
     if (this.#closed) throw new EnvdError("internal", "stdin is closed");
     if (this.#waiting >= waitingLimit) {
@@ -64,7 +72,9 @@ export class ProcessInputQueue {
     const process = await this.#running();
     if (process === undefined) throw new EnvdError("not_found", "the process has ended");
     // What it cannot send yet it keeps, and takes with it to another connection.
-    if (!process.writeStdin(bytes)) await this.#resumed();
+    const isTaken = process.writeStdin(bytes);
+    sender.handed?.();
+    if (!isTaken) await this.#resumed();
   }
 
   async #running(): Promise<GuestProcess | undefined> {

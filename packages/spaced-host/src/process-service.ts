@@ -9,6 +9,7 @@ import { withinLimit } from "./hosted-activation.ts";
 import type { HostedProcess } from "./hosted-process.ts";
 import type { OperationContext } from "./operation-context.ts";
 import { endEvent, startEvent } from "./process-events.ts";
+import type { InputSender } from "./process-input.ts";
 import { start, subscriber, terminalSize } from "./process-start.ts";
 import type { ProcessName } from "./process-table.ts";
 import type { RpcStream } from "./rpc-stream.ts";
@@ -37,7 +38,9 @@ export const processMethods: ReadonlyMap<string, RpcMethod> = new Map([
     "SendInput",
     unary(method.sendInput, async ({ process, input }, context) => {
       const { position, activation } = context;
-      const write = () => sendInput(findRunning(process, context), input, context);
+      const write = (handed?: () => void): Promise<void> => {
+        return sendInput(findRunning(process, context), input, new Sender(context, handed));
+      };
       // an input that has a name is written once, however often it is presented.
       if (position === undefined) await write();
       else await activation.inputs.once(position.key, position.answerOffset !== undefined, write);
@@ -87,7 +90,26 @@ async function connect(selector: ProcessSelector | undefined, stream: RpcStream,
   }
 }
 
-async function sendInput(process: HostedProcess, input: ProcessInput | undefined, sender: OperationContext) {
+/** A call that sends one input. */
+class Sender implements InputSender {
+  readonly #context: OperationContext;
+  readonly #handed: (() => void) | undefined;
+
+  constructor(context: OperationContext, handed: (() => void) | undefined) {
+    this.#context = context;
+    this.#handed = handed;
+  }
+
+  get gone(): boolean {
+    return this.#context.gone;
+  }
+
+  handed(): void {
+    this.#handed?.();
+  }
+}
+
+async function sendInput(process: HostedProcess, input: ProcessInput | undefined, sender: InputSender) {
   const { terminal, stdin } = process.description;
   switch (input?.input.case) {
     case "stdin":

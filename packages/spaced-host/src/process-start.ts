@@ -15,7 +15,6 @@ import { idempotencyKey, startDigest } from "./start-outcome.ts";
 import { Subscriber } from "./subscriber.ts";
 
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-const sigkill = 9;
 const terminalSideLimit = 65_535;
 const defaultTerminal = { cols: 80, rows: 24 };
 
@@ -194,12 +193,13 @@ function spawnError(cause: GuestError, config: ProcessConfig, cwd: string, user:
 function limitLifetime(hosted: HostedProcess, context: OperationContext): void {
   const limitMs = context.timeoutMs();
   if (limitMs === undefined) return;
-  hosted.onceOver(context.activation.ports.clock.after(limitMs, () => hosted.signal(sigkill)));
+  hosted.limitLife(limitMs);
 }
 
 /** A reader of process events on this stream. */
 export function subscriber(stream: RpcStream, context: OperationContext): Subscriber {
-  const options = { keepaliveMs: context.keepaliveMs(), deadlineMs: context.timeoutMs() };
+  const { stream: named } = context;
+  const options = { keepaliveMs: context.keepaliveMs(), deadlineMs: context.timeoutMs(), named };
   return new Subscriber(stream, options, context.activation.ports.clock);
 }
 

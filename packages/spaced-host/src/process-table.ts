@@ -2,7 +2,8 @@
 // Copyright 2026 The SPACE authors
 
 import type { Clock } from "@space/model";
-import type { ProcessExit } from "@space/spaced-guest";
+import { GuestProcess, type ProcessExit } from "@space/spaced-guest";
+import type { CarriedEnd, CarriedState } from "./carried-state.ts";
 import { EnvdError } from "./envd-error.ts";
 import { HostedProcess, type ProcessDescription, type ProcessOutcome } from "./hosted-process.ts";
 
@@ -82,6 +83,27 @@ export class ProcessTable {
     const process = this.#findRunning(name);
     if (process === undefined) throw notFound(name);
     return process;
+  }
+
+  /** What waits for another connection, and what has ended a short while ago. */
+  save(): {
+    readonly running: readonly NonNullable<ReturnType<HostedProcess["save"]>>[];
+    readonly ended: readonly CarriedEnd[];
+  } {
+    const running = this.list().flatMap((process) => process.save() ?? []);
+    return { running, ended: [...this.#ended.values()].map(({ pid, tag, exit }) => ({ pid, tag, exit })) };
+  }
+
+  /** Those of a guest that was restored: they wait to be taken over. Throws `resource_exhausted`. */
+  restore({ processes, ended }: Pick<CarriedState, "processes" | "ended">): void {
+    for (const { description, link, closed, limitMs } of processes) {
+      const process = this.reserve(description);
+      process.restored(GuestProcess.restored(link, process.handlers));
+      if (closed) process.input.close();
+      if (limitMs !== null) process.limitLife(limitMs);
+      this.add(process, link.pid);
+    }
+    for (const { pid, tag, exit } of ended) this.#remember(pid, tag, exit);
   }
 
   /** Ends every process and forgets the others. */

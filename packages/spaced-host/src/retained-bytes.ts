@@ -22,8 +22,10 @@ export class RetainedBytes {
   #start = 0;
   #end = 0;
 
-  constructor(memory: SharedMemory) {
+  /** The first byte will have this offset. */
+  constructor(memory: SharedMemory, offset = 0) {
     this.#memory = memory;
+    this.#start = this.#end = offset;
   }
 
   /** Offset of the oldest byte held. */

@@ -43,6 +43,11 @@ export class RpcStream {
     return this.#queuedBytes;
   }
 
+  /** What has been sent and waits for room, and whether nothing follows it. */
+  get waiting(): { readonly bytes: Buffer; readonly isLast: boolean } {
+    return { bytes: Buffer.concat(this.#queue), isLast: this.#closing };
+  }
+
   /** Called each time the reader has caught up after `blocked`. */
   listenForDrain(listener: () => void): void {
     this.#onDrain = listener;

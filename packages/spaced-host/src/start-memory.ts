@@ -3,6 +3,7 @@
 
 import type { Clock } from "@space/model";
 import type { ProcessExit } from "@space/spaced-guest";
+import type { CarriedStart, CarriedState } from "./carried-state.ts";
 import { EnvdError } from "./envd-error.ts";
 import type { HostedProcess } from "./hosted-process.ts";
 
@@ -41,6 +42,21 @@ export class RememberedStart {
   constructor(firstUsedMs: number, digest: string) {
     this.firstUsedMs = firstUsedMs;
     this.digest = digest;
+  }
+
+  /** Undefined while the guest is being asked. */
+  get saved(): CarriedStart["state"] | undefined {
+    const state = this.#state;
+    if (state.kind === "starting") return undefined;
+    return state.kind === "running" ? { kind: "running", pid: state.process.pid } : state;
+  }
+
+  /** What is known of it elsewhere; `find` has the processes that run. */
+  restore(state: CarriedStart["state"], find: (pid: number) => HostedProcess | undefined): void {
+    if (state.kind !== "running") return this.#become(state);
+    const process = find(state.pid);
+    if (process === undefined) this.#become({ kind: "unknown" });
+    else this.ran(process);
   }
 
   get busy(): boolean {
@@ -107,7 +123,7 @@ export class StartMemory {
   readonly #clock: Clock;
   readonly #starts = new Map<string, RememberedStart>();
   /** From when on it knows every use; undefined: from the sandbox's beginning. */
-  readonly #since: { readonly monotonicMs: number; readonly wallMs: number } | undefined;
+  #since: { readonly monotonicMs: number; readonly wallMs: number } | undefined;
 
   /** `isFirst`: nothing has ever run in this sandbox before. */
   constructor(clock: Clock, isFirst: boolean) {
@@ -144,6 +160,30 @@ export class StartMemory {
   release(key: string, start: RememberedStart): void {
     start.didNotRun();
     if (this.#starts.get(key) === start) this.#starts.delete(key);
+  }
+
+  save(): CarriedState["starts"] {
+    const nowMs = this.#clock.monotonicMs();
+    const known = [...this.#starts].map(([key, start]) => ({
+      key,
+      digest: start.digest,
+      ageMs: nowMs - start.firstUsedMs,
+      streamKey: start.streamKey,
+      state: start.saved ?? { kind: "unknown" as const },
+    }));
+    const since = this.#since && { agoMs: nowMs - this.#since.monotonicMs, wallMs: this.#since.wallMs };
+    return { known, since: since ?? null };
+  }
+
+  restore({ known, since }: CarriedState["starts"], find: (pid: number) => HostedProcess | undefined): void {
+    const nowMs = this.#clock.monotonicMs();
+    this.#since = since === null ? undefined : { monotonicMs: nowMs - since.agoMs, wallMs: since.wallMs };
+    for (const { key, digest, ageMs, streamKey, state } of known) {
+      const start = new RememberedStart(nowMs - ageMs, digest);
+      start.streamKey = streamKey;
+      start.restore(state, find);
+      this.#starts.set(key, start);
+    }
   }
 
   #find(key: string): RememberedStart | undefined {

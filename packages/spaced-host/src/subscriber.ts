@@ -2,6 +2,7 @@
 // Copyright 2026 The SPACE authors
 
 import type { Clock } from "@space/model";
+import type { ContinuedStream } from "./continued-streams.ts";
 import { EnvdError } from "./envd-error.ts";
 import { keepaliveEvent } from "./process-events.ts";
 import { type RpcStream, streamQueueLimitBytes } from "./rpc-stream.ts";
@@ -15,11 +16,15 @@ export interface SubscriberOptions {
   readonly deadlineMs: number | undefined;
   /** What shows an idle reader that the stream lives. */
   readonly keepalive?: Buffer;
+  /** the stream that goes on under its name. */
+  readonly named?: ContinuedStream | undefined;
 }
 
 /** One reader of a process's events. */
 export class Subscriber {
   readonly stream: RpcStream;
+  readonly named: ContinuedStream | undefined;
+  readonly #deadlineAtMs: number | undefined;
   readonly #clock: Clock;
   readonly #keepaliveMs: number;
   readonly #keepalive: Buffer;
@@ -30,12 +35,14 @@ export class Subscriber {
 
   constructor(stream: RpcStream, options: SubscriberOptions, clock: Clock) {
     this.stream = stream;
+    this.named = options.named;
     this.#clock = clock;
     this.#keepaliveMs = options.keepaliveMs;
     this.#keepalive = options.keepalive ?? keepaliveEvent(stream.codec);
     this.#lastSentMs = clock.monotonicMs();
     this.#cancelKeepalive = this.#armKeepalive(options.keepaliveMs);
     if (options.deadlineMs !== undefined && options.deadlineMs <= timerLimitMs) {
+      this.#deadlineAtMs = clock.monotonicMs() + options.deadlineMs;
       this.#cancelDeadline = clock.after(options.deadlineMs, () => {
         stream.fail(new EnvdError("deadline_exceeded", "the request's time limit has passed"));
       });
@@ -44,6 +51,13 @@ export class Subscriber {
       this.#cancelKeepalive();
       this.#cancelDeadline();
     });
+  }
+
+  /** What it takes to make another like it: the time left to its deadline. */
+  get times(): { readonly keepaliveMs: number; readonly deadlineMs: number | null } {
+    const at = this.#deadlineAtMs;
+    const deadlineMs = at === undefined ? null : Math.max(0, at - this.#clock.monotonicMs());
+    return { keepaliveMs: this.#keepaliveMs, deadlineMs };
   }
 
   /** How long the reader has taken nothing; 0 when it is not behind. */

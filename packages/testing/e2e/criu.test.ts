@@ -6,7 +6,7 @@ import { after, before, describe, it } from "node:test";
 import { Sandbox } from "e2b";
 import { type EmbeddedRig, startRig } from "../src/embedded-rig.ts";
 import { hostResources, leftBehind } from "../src/host-resources.ts";
-import { counted, placeOf, resumeElsewhere } from "../src/moved-sandboxes.ts";
+import { counted, NumberedStreams, placeOf, resumeElsewhere } from "../src/moved-sandboxes.ts";
 import { needsCriu } from "../src/needs-criu.ts";
 
 /** Counts into a file, with the digest of the random bytes that it holds in its memory, and who it is. */
@@ -83,6 +83,32 @@ describe("E2B's SDK on namespaces whose memory CRIU saves", { skip: needsCriu, t
     }
     assert.equal(places.size, 2, "it was on both workers");
     assert.equal((await sandbox.commands.run("cat /home/user/kept; pgrep -c bash")).stdout, "kept1\n");
+    await sandbox.kill();
+  });
+
+  it("R-22: a command's output and a terminal go on for the same client over five moves, each byte once and in order", async () => {
+    const sandbox = await Sandbox.create(rig.client());
+    const streams = await NumberedStreams.begin(sandbox, 1000);
+    await until("the first numbers", async () => streams.counted.length > 20);
+    const places = new Set<string>();
+    for (let round = 0; round < 5; round += 1) {
+      await streams.type(10);
+      const seen = streams.counted.length;
+      await sandbox.pause();
+      await move(sandbox.sandboxId);
+      places.add(await placeOf(rig, sandbox.sandboxId));
+      await streams.type(10);
+      await until("the command to be heard again", async () => streams.counted.length > seen + 20);
+      await until("the lines to come back", async () => streams.isReturned);
+      streams.check();
+    }
+    assert.equal(places.size, 2, "it was on both workers");
+    await assert.rejects(streams.command.wait(), (error) => {
+      assert.equal((error as { exitCode?: number }).exitCode, 7);
+      return true;
+    });
+    assert.equal(streams.counted.length, 1000);
+    streams.check();
     await sandbox.kill();
   });
 

@@ -5,6 +5,7 @@ import {
   type ActivationId,
   type AdoptRequest,
   type BridgeReport,
+  type CarriedPiece,
   type HostControl,
   type RekeyRequest,
   SpaceError,
@@ -77,6 +78,13 @@ export class SimBridge implements HostControl {
       throw new SpaceError("endpoint/unverifiable", { problem: "frozen" });
     return true;
   }
+
+  /** Its guests keep their memory on their own machine alone. */
+  async carried(_activationId: ActivationId, offset: number): Promise<CarriedPiece> {
+    return { offset, totalBytes: 0, bytes: Buffer.alloc(0) };
+  }
+
+  async carry(): Promise<void> {}
 
   async release(activationId: ActivationId): Promise<void> {
     this.#served.delete(activationId);

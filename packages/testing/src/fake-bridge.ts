@@ -6,6 +6,7 @@ import {
   type ActivationId,
   type AdoptRequest,
   type BridgeReport,
+  type CarriedPiece,
   type HostControl,
   type RekeyRequest,
   type SeenReport,
@@ -130,6 +131,13 @@ export class FakeBridge implements HostControl {
     this.served.delete(from);
     this.served.set(to, process);
   }
+
+  /** It knows of no streams. */
+  async carried(_activationId: ActivationId, offset: number): Promise<CarriedPiece> {
+    return { offset, totalBytes: 0, bytes: Buffer.alloc(0) };
+  }
+
+  async carry(): Promise<void> {}
 
   async quiesce(activationId: ActivationId): Promise<boolean> {
     await this.#command("quiesce");

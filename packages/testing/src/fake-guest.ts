@@ -240,6 +240,7 @@ export class FakeConnection {
     switch (type) {
       case GuestFrame.sync:
       case GuestFrame.killAll:
+      case GuestFrame.forsake:
         return this.#ok();
       case GuestFrame.statfs:
         this.#stream.write(new FrameBuilder().begin(GuestFrame.ok).u64(10_000n).u64(4_000n).end().finish());

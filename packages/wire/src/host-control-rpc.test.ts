@@ -7,6 +7,7 @@ import { it } from "node:test";
 import {
   type AdoptRequest,
   type BridgeReport,
+  type CarriedPiece,
   type Clock,
   type HostControl,
   isSpaceError,
@@ -43,6 +44,8 @@ const report: BridgeReport = {
   ],
 };
 
+const piece: CarriedPiece = { offset: 3, totalBytes: 6, bytes: Buffer.from("ghi") };
+
 const stoppedClock: Clock = { wallMs: () => 0, monotonicMs: () => 0, after: () => () => undefined };
 
 function connected(control: HostControl): { link: FrameLink; remote: HostControl } {
@@ -68,6 +71,11 @@ function recording(calls: unknown[][]): HostControl {
     adopt: async (...args) => void calls.push(["adopt", ...args]),
     rekey: async (...args) => void calls.push(["rekey", ...args]),
     quiesce: async (...args) => calls.push(["quiesce", ...args]) > 0,
+    carried: async (...args) => {
+      calls.push(["carried", ...args]);
+      return piece;
+    },
+    carry: async (...args) => void calls.push(["carry", ...args]),
     release: async (...args) => void calls.push(["release", ...args]),
     holdUntil: async (...args) => void calls.push(["holdUntil", ...args]),
     list: async () => [activationId, next],
@@ -84,6 +92,8 @@ it("carries each command with its parameters, the secret included", async () => 
   await remote.adopt(request);
   await remote.rekey({ from: activationId, to: next, activationSecret: new Secret(secret) });
   assert.equal(await remote.quiesce(next, 250, true), true);
+  assert.deepEqual(await remote.carried(next, 3), piece);
+  await remote.carry(next, piece);
   await remote.release(next);
   await remote.holdUntil(1234.5);
   assert.deepEqual(await remote.list(), [activationId, next]);
@@ -103,6 +113,8 @@ it("carries each command with its parameters, the secret included", async () => 
   assert.deepEqual([...rekeyed[1].activationSecret.reveal()], [...secret]);
   assert.deepEqual(calls.slice(2), [
     ["quiesce", next, 250, true],
+    ["carried", next, 3],
+    ["carry", next, piece],
     ["release", next],
     ["holdUntil", 1234.5],
     ["takeReport", null],

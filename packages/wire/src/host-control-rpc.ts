@@ -4,7 +4,10 @@
 import {
   type ActivationId,
   type AdoptRequest,
+  type CarriedPiece,
   type Clock,
+  carriedLimitBytes,
+  carriedPieceBytes,
   type HostControl,
   members,
   parseActivationId,
@@ -21,6 +24,8 @@ const methods = {
   adopt: "host.adopt",
   rekey: "host.rekey",
   quiesce: "host.quiesce",
+  carried: "host.carried",
+  carry: "host.carry",
   release: "host.release",
   holdUntil: "host.hold-until",
   list: "host.list",
@@ -54,6 +59,11 @@ export function hostControlOver(link: FrameLink, clock: Clock): HostControl {
     },
     quiesce: async (activationId, limitMs, letGo) =>
       (await call(methods.quiesce, { activationId, limitMs, letGo }, limitMs + quiesceSlackMs)) === true,
+    carried: async (activationId, offset) =>
+      parsePiece(await call(methods.carried, { activationId, offset }), []),
+    carry: async (activationId, piece) => {
+      await call(methods.carry, { activationId, ...pieceToJson(piece) });
+    },
     release: async (activationId) => {
       await call(methods.release, { activationId });
     },
@@ -85,6 +95,22 @@ export function hostControlHandlers(control: HostControl): ReadonlyMap<string, R
           throw new SpaceError("input/invalid", { field: "letGo", problem: "must be a boolean" });
         const wait = parseInteger(limitMs, "limitMs", quiesceLimitMs);
         return control.quiesce(parseActivationId(activationId), wait, letGo);
+      },
+    ],
+    [
+      methods.carried,
+      async (params) => {
+        const { activationId, offset } = members(params, "carried", ["activationId", "offset"]);
+        const from = parseInteger(offset, "offset", carriedLimitBytes);
+        return pieceToJson(await control.carried(parseActivationId(activationId), from));
+      },
+    ],
+    [
+      methods.carry,
+      async (params) => {
+        const piece = parsePiece(params, ["activationId"]);
+        const { activationId } = params as Record<string, unknown>; // cast: an object, or the piece was refused
+        return control.carry(parseActivationId(activationId), piece);
       },
     ],
     [
@@ -157,6 +183,23 @@ function parseRekey(params: unknown): RekeyRequest {
     from: parseActivationId(from),
     to: parseActivationId(to),
     activationSecret: parseSecret(activationSecret),
+  };
+}
+
+function pieceToJson({ offset, totalBytes, bytes }: CarriedPiece): Readonly<Record<string, unknown>> {
+  return { offset, totalBytes, bytes: Buffer.from(bytes).toString("base64url") };
+}
+
+function parsePiece(value: unknown, besides: readonly string[]): CarriedPiece {
+  const whole = members(value, "piece", ["offset", "totalBytes", "bytes", ...besides]);
+  const text = whole["bytes"];
+  if (typeof text !== "string" || text.length > 2 * carriedPieceBytes) throw bad("bytes");
+  const bytes = Buffer.from(text, "base64url");
+  if (bytes.length > carriedPieceBytes || bytes.toString("base64url") !== text) throw bad("bytes");
+  return {
+    offset: parseInteger(whole["offset"], "offset", carriedLimitBytes),
+    totalBytes: parseInteger(whole["totalBytes"], "totalBytes", carriedLimitBytes),
+    bytes,
   };
 }
 

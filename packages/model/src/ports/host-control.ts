@@ -19,6 +19,19 @@ export interface AdoptRequest {
   readonly variables: Readonly<Record<string, string>>;
 }
 
+/** Most of what a bridge knows of one guest that goes with its memory: what its streams have sent last, above all. */
+export const carriedLimitBytes: number = 64 * 1024 * 1024;
+/** In one piece. */
+export const carriedPieceBytes: number = 512 * 1024;
+
+/** A part of what a bridge knows of a guest. Its form is the bridge's own. */
+export interface CarriedPiece {
+  readonly offset: number;
+  readonly totalBytes: number;
+  /** At most {@link carriedPieceBytes}; fewer only at the end. */
+  readonly bytes: Uint8Array;
+}
+
 export interface RekeyRequest {
   readonly from: ActivationId;
   readonly to: ActivationId;
@@ -40,6 +53,13 @@ export interface HostControl {
    * serves it again when it is adopted anew, and its processes with it.
    */
   quiesce(activationId: ActivationId, limitMs: number, letGo: boolean): Promise<boolean>;
+  /**
+   * R-22: from this offset on, what the bridge knows of a guest that it has let go of, so that another bridge can go on with
+   * its processes and their streams. Throws `endpoint/unverifiable` for any other guest, and `input/too-large`.
+   */
+  carried(activationId: ActivationId, offset: number): Promise<CarriedPiece>;
+  /** What another bridge knew of the guest that is adopted next under this name, piece by piece, in order. Throws `input/invalid`. */
+  carry(activationId: ActivationId, piece: CarriedPiece): Promise<void>;
   /** Ends every stream and forgets the activation. Unknown ones are a success. */
   release(activationId: ActivationId): Promise<void>;
   /** R-16: from this moment of the host's boot-time clock on nothing passes to or from a guest, until a later one is said. */

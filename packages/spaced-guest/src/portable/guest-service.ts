@@ -55,6 +55,8 @@ export class GuestService {
     [GuestFrame.attach, (connection, payload) => this.#attach(connection, payload)],
     [GuestFrame.watch, () => Promise.reject(new GuestError(errnoNotImplemented, "watch"))],
     [GuestFrame.quiesce, () => Promise.reject(new GuestError(errnoNotImplemented, "quiesce"))],
+    // It cannot be restored, so nothing here waits for an owner that will not come.
+    [GuestFrame.forsake, async (connection) => connection.send(encodeFrame(GuestFrame.ok))],
     [GuestFrame.killAll, (connection, payload) => this.#killAll(connection, payload)],
     [GuestFrame.rekey, (connection, payload) => this.#rekey(connection, payload)],
     ...forProcesses.map((type): [number, Operation] => [type, () => Promise.resolve()]),

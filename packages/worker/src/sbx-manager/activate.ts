@@ -13,6 +13,7 @@ import {
   SpaceError,
   sameRoute,
 } from "@space/model";
+import { type TakenApart, takeApart } from "./carried.ts";
 import { isPlacedHere, stopExecution, type WorkerParts } from "./parts.ts";
 import { type VerifiedSource, verifySource } from "./snapshot-source.ts";
 
@@ -123,21 +124,24 @@ async function start(
   if (parts.executions.count >= parts.capacity) throw new SpaceError("worker/none-free", {});
   const activationSecret = newSecret(parts);
   const starting = parts.executions.beginStart(activation.id);
+  let taken: TakenApart | undefined;
   try {
+    taken = source && (await takeApart(source.archives.read(source.manifest.filesystem)));
     const { evidence } = await parts.substrate.start({
       sandboxId,
       activationId: activation.id,
       activationSecret,
       hostname: sandboxId,
       limits: request.limits,
-      ...(source && { filesystem: source.archives.read(source.manifest.filesystem) }),
+      ...(taken && { filesystem: taken.archive }),
     });
     // What such a snapshot holds of files cannot be had without its memory: more is kept than was asked for, and said so.
     const memory = source?.manifest.memory === "in-snapshot";
     const started = { startedAs: activation.id, evidence, memory };
     const next = newActivation(parts, request, started, activationSecret);
     try {
-      await parts.bridge.adopt(next, request.identity.generation === 1n && source === undefined);
+      const isFirst = request.identity.generation === 1n && source === undefined;
+      await parts.bridge.adopt(next, { isFirst, carried: taken?.carried });
       if (starting.exited) throw new SpaceError("substrate/failed", { step: "exited" });
       parts.executions.add(next);
       return next;
@@ -146,6 +150,7 @@ async function start(
       throw error;
     }
   } finally {
+    await taken?.close();
     parts.executions.endStart(activation.id);
   }
 }

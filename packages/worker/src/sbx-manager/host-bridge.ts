@@ -7,6 +7,7 @@ import {
   type ActivationRecord,
   type AuditSink,
   type Clock,
+  carriedPieceBytes,
   type HostControl,
   isSpaceError,
   SpaceError,
@@ -104,12 +105,38 @@ export class HostBridge {
     void this.control;
   }
 
-  /** Has the bridge verify and serve this activation, unless it does so already. `isFirst`: nothing ran in it before. */
-  async adopt(activation: ActivationRecord, isFirst = false): Promise<void> {
+  /**
+   * Has the bridge verify and serve this activation, unless it does so already. `isFirst`: nothing ran in it before.
+   * `carried`: what another bridge knew of the guest, which was restored.
+   */
+  async adopt(
+    activation: ActivationRecord,
+    { isFirst = false, carried }: { readonly isFirst?: boolean; readonly carried?: Buffer | undefined } = {},
+  ): Promise<void> {
     const { id } = activation.identity.activation;
     if (this.#hosted.has(id)) return;
-    await adoptBy(this.control, activation, isFirst);
+    const { control } = this;
+    if (carried !== undefined) await carryTo(control, id, carried);
+    await adoptBy(control, activation, isFirst);
     this.#hosted.add(id);
+  }
+
+  /** What the bridge knows of a guest that was let go of; undefined when it is another bridge by now, and knows nothing. */
+  async carried(id: ActivationId): Promise<Buffer | undefined> {
+    const { control } = this;
+    const pieces: Uint8Array[] = [];
+    try {
+      for (let offset = 0; ; ) {
+        const { bytes, totalBytes } = await control.carried(id, offset);
+        pieces.push(bytes);
+        offset += bytes.length;
+        if (offset >= totalBytes) return Buffer.concat(pieces);
+        if (bytes.length === 0) throw new SpaceError("link/protocol", { problem: "an empty piece" });
+      }
+    } catch (error) {
+      if (isSpaceError(error, "endpoint/unverifiable")) return undefined;
+      throw error;
+    }
   }
 
   /** As {@link HostControl.quiesce}. A guest that was let go of has to be adopted anew. */
@@ -200,6 +227,14 @@ export class HostBridge {
     this.#cancelRetry = this.#ports.clock.after(delayMs, () => {
       this.connect().catch(() => this.#retryLater());
     });
+  }
+}
+
+async function carryTo(control: HostControl, id: ActivationId, carried: Buffer): Promise<void> {
+  const totalBytes = carried.length;
+  for (let offset = 0; offset < totalBytes; offset += carriedPieceBytes) {
+    const bytes = carried.subarray(offset, offset + carriedPieceBytes);
+    await control.carry(id, { offset, totalBytes, bytes });
   }
 }
 

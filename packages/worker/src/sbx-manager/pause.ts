@@ -16,6 +16,7 @@ import {
   type SubstrateAbilities,
   type TenantKey,
 } from "@space/model";
+import { withCarried } from "./carried.ts";
 import { endEpoch, loseExecution, type WorkerParts } from "./parts.ts";
 import { storeManifest, verifySealing } from "./snapshot-source.ts";
 
@@ -43,7 +44,10 @@ export async function snapshot(
   const frozen = parts.executions.live(id);
   if (frozen.manifest !== null)
     return storedAnswer(parts.substrate, frozen, { signed: frozen.manifest, ...sealing });
-  const filesystem = await archives.write(parts.substrate.snapshot(frozen.startedAs));
+  const { abilities } = parts.substrate;
+  const carried = abilities.memorySnapshots ? await parts.bridge.carried(id) : undefined;
+  const archive = withCarried(carried, parts.substrate.snapshot(frozen.startedAs));
+  const filesystem = await archives.write(archive);
   const manifest = manifestOf(parts, record, { filesystem, ...sealing });
   const signed = signManifest(importSigningKey(frozen.privateKey.reveal()), manifest);
   await storeManifest(objects, signed);
