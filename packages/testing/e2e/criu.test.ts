@@ -103,10 +103,7 @@ describe("E2B's SDK on namespaces whose memory CRIU saves", { skip: needsCriu, t
       streams.check();
     }
     assert.equal(places.size, 2, "it was on both workers");
-    await assert.rejects(streams.command.wait(), (error) => {
-      assert.equal((error as { exitCode?: number }).exitCode, 7);
-      return true;
-    });
+    await assert.rejects(streams.command.wait(), { exitCode: 7 });
     assert.equal(streams.counted.length, 1000);
     streams.check();
     await sandbox.kill();

@@ -6,8 +6,9 @@ import { after, before, describe, it } from "node:test";
 import { Sandbox } from "e2b";
 import { type EmbeddedRig, startRig } from "../src/embedded-rig.ts";
 import { hostResources, leftBehind } from "../src/host-resources.ts";
-import { counted, placeOf, resumeElsewhere } from "../src/moved-sandboxes.ts";
+import { counted, NumberedStreams, placeOf, resumeElsewhere } from "../src/moved-sandboxes.ts";
 import { needsRunsc } from "../src/needs-runsc.ts";
+import { until } from "../src/space-process.ts";
 
 /** Counts into a file, with the digest of random bytes that it holds in its memory. */
 const counter = `
@@ -82,6 +83,30 @@ describe("E2B's SDK on gVisor", { skip: needsRunsc, timeout: 120_000 }, () => {
     }
     assert.equal(places.size, 2, "it was on both workers");
     assert.equal((await sandbox.commands.run("cat /home/user/kept")).stdout, "kept");
+    await sandbox.kill();
+  });
+
+  it("R-22: a command's output and a terminal go on for the same client over three moves, each byte once and in order", async () => {
+    const sandbox = await Sandbox.create(rig.client());
+    const streams = await NumberedStreams.begin(sandbox, 600);
+    await until("the first numbers", () => streams.counted.length > 20);
+    const places = new Set<string>();
+    for (let round = 0; round < 3; round += 1) {
+      await streams.type(10);
+      const seen = streams.counted.length;
+      const from = await placeOf(rig, sandbox.sandboxId);
+      places.add(from);
+      await sandbox.pause();
+      await resumeElsewhere(rig, sandbox.sandboxId, from);
+      await streams.type(10);
+      await until("the command to be heard again", () => streams.counted.length > seen + 20);
+      await until("the lines to come back", () => streams.isReturned);
+      streams.check();
+    }
+    assert.equal(places.size, 2, "it was on both workers");
+    await assert.rejects(streams.command.wait(), { exitCode: 7 });
+    assert.equal(streams.counted.length, 600);
+    streams.check();
     await sandbox.kill();
   });
 });

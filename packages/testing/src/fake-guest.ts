@@ -8,15 +8,7 @@ import { type Duplex, duplexPair } from "node:stream";
 import { encodeFrame, FrameBuilder, FrameParser, GuestFrame, PayloadReader } from "@space/spaced-guest";
 import { FakeErrno, type FakeFile, FakeFiles } from "./fake-guest-files.ts";
 import { decodeSpawn, FakeProcess, type FakeProgram } from "./fake-process.ts";
-
-export interface FakeWatch {
-  readonly path: string;
-  readonly flags: number;
-  /** Whether its connection is still there. */
-  open: boolean;
-  tell(kind: number, name: string): void;
-  overflow(): void;
-}
+import { type FakeWatch, fakeWatch } from "./fake-watch.ts";
 
 export interface FakeGuestOptions {
   readonly activationId: string;
@@ -97,6 +89,20 @@ export class FakeGuest {
     this.#secret = Buffer.from(fields.fixed(32));
     this.activationId = fields.string();
     for (const connection of this.#connections) if (connection !== by) connection.close();
+  }
+
+  /** Lets go of every connection, so that it can be saved; nobody is let in until it is restored. */
+  quiesce(): void {
+    this.#dead = true;
+    for (const connection of this.#connections) connection.close();
+  }
+
+  /** Somebody else from now on, with the same processes; those that nobody takes up say nothing. */
+  restore(activationId: string, secret: Uint8Array): void {
+    this.#dead = false;
+    this.activationId = activationId;
+    this.#secret = secret;
+    this.peer = { ...this.peer, pid: this.peer.pid + 1 };
   }
 
   spawn(reader: PayloadReader): FakeProcess {
@@ -207,6 +213,9 @@ export class FakeConnection {
       case GuestFrame.rekey:
         this.#guest.rekey(reader, this);
         return this.#ok();
+      case GuestFrame.quiesce:
+        this.#ok();
+        return this.#guest.quiesce();
       case GuestFrame.stat:
         return this.#entry(reader.string());
       case GuestFrame.list:
@@ -277,19 +286,7 @@ export class FakeConnection {
   #watch(path: string, flags: number): void {
     if (this.#guest.files.find(path).kind !== "directory") throw new FakeErrno("ENOTDIR", "watch");
     this.#ok();
-    const event = (kind: number, name: string): Buffer =>
-      new FrameBuilder().begin(GuestFrame.event).u8(kind).string(name).u8(0).end().finish();
-    const watch: FakeWatch = {
-      path,
-      flags,
-      open: true,
-      tell: (kind, name) => void this.#stream.write(event(kind, name)),
-      overflow: () => void this.#stream.write(encodeFrame(GuestFrame.overflow)),
-    };
-    this.#guest.watches.push(watch);
-    this.#stream.once("close", () => {
-      watch.open = false;
-    });
+    this.#guest.watches.push(fakeWatch({ path, flags }, this.#stream));
   }
 
   #dial(port: number): void {
