@@ -30,6 +30,7 @@ const standIns: readonly StandIn[] = [
   { specifier: "./sealed-segment.ts", from: ["capability/src/"], url: standInFor("remembered-sealed.ts") },
   { specifier: "./identity.ts", from: ["model/src/index.ts"], url: standInFor("remembered-identity.ts") },
   { specifier: "./byte-work.ts", from: ["snapshot/src/"], url: standInFor("plain-bytes.ts") },
+  { specifier: "./sealed-chunk.ts", from: ["snapshot/src/"], url: standInFor("handed-chunks.ts") },
   { specifier: "./tenant-secrets.ts", from: ["snapshot/src/"], url: standInFor("plain-secrets.ts") },
   { specifier: "./json.ts", from: ["wire/src/"], url: standInFor("handed-json.ts") },
 ];

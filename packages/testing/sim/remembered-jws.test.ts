@@ -32,6 +32,19 @@ const headOf = (key: SigningKey, issuedAtSeconds = 7): string =>
     issuedAtSeconds,
   });
 
+test("R-6: what is signed with a stand-in key is the text that the real function makes with it", async () => {
+  makeKeys({ real: false, seed: () => random.bytes(32) });
+  const key = newSigningKey();
+  const real = await import(new URL("../../capability/src/jws.ts", import.meta.url).href);
+  const remembered = await import("./remembered-jws.ts");
+  const kind = { typ: "space-test+jwt", limitBytes: 1000, read: (payload: unknown) => payload };
+  for (const text of ["", "a", "bytes of \u00fc", "x".repeat(300)])
+    assert.deepEqual(remembered.sealToken(kind, key as never, { text }), real.sealToken(kind, key, { text })); // cast: a stand-in
+  assert.throws(() => remembered.sealToken(kind, key as never, { text: "x".repeat(1000) }), {
+    code: "input/too-large",
+  });
+});
+
 for (const real of [false, true]) {
   const keys = real ? "real keys" : "stand-in keys";
 

@@ -6,7 +6,7 @@
 // A world may ask for real keys instead; then every call goes to the real functions.
 
 import * as real from "node:crypto";
-import { withBytes } from "./byte-mix.ts";
+import { withBytes, withText } from "./byte-mix.ts";
 
 /** What precedes the 32 bytes of an Ed25519 private key in PKCS #8 (RFC 8410). */
 const pkcs8Prefix = Buffer.from("302e020100300506032b657004220420", "hex");
@@ -162,13 +162,25 @@ export function verify(_algorithm: null, bytes: Buffer, key: AnyKey, signature: 
 
 /** 64 bits that depend on key and bytes, and zeros up to the length of a signature. */
 function signatureOf({ seeds }: StandInKey, bytes: Buffer): Buffer {
-  let [a, b] = withBytes(seeds, bytes);
-  a = mixed(a ^ b ^ bytes.length);
-  b = mixed(b + a);
-  const signature = Buffer.alloc(64);
-  signature.writeInt32LE(a, 0);
-  signature.writeInt32LE(b, 4);
-  return signature;
+  return written(withBytes(seeds, bytes), bytes.length, Buffer.alloc(64));
+}
+
+/** What `sign` makes of an ASCII text's bytes, as base64url: without the bytes. */
+export function signatureText(key: unknown, text: string): string {
+  if (!(key instanceof StandInKey)) throw new TypeError("not a stand-in key");
+  written(withText(key.seeds, text), text.length, beginning);
+  return beginning.toString("base64url") + zeros;
+}
+
+/** Of a signature: the eight bytes that are not zero, and one more, so that its text ends with a whole letter. */
+const beginning = Buffer.alloc(9);
+const zeros = Buffer.alloc(64 - beginning.length).toString("base64url");
+
+function written([first, second]: readonly [number, number], length: number, into: Buffer): Buffer {
+  const a = mixed(first ^ second ^ length);
+  into.writeInt32LE(a, 0);
+  into.writeInt32LE(mixed(second + a), 4);
+  return into;
 }
 
 function mixed(word: number): number {

@@ -33,7 +33,7 @@ export function strikesOn(targets: ChaosTargets, ports: WorldPorts): readonly St
     ["keys", 1, rotateTenantKey],
     ["crashes", 2, crashGateway],
     ["crashes", 2, crashWorker],
-    ["crashes", 4, powerOff],
+    ["crashes", 5, powerOff],
     ["crashes", 2, crashControl],
     ["crashes", 3, stopControl],
     ["crashes", 3, crashInsideAWrite],
@@ -79,7 +79,7 @@ function powerOff({ workers }: ChaosTargets, ports: WorldPorts): void {
   const other = random.pick(workers);
   trace(() => `power off ${worker.host}${other === worker ? "" : `, address with ${other.host}`}`);
   worker.powerOff();
-  if (worker.isPod && random.chance(0.7)) worker.replacePod();
+  if (worker.isPod && random.chance(0.8)) worker.replacePod();
   faults.landed("crash-worker-host");
   if (other !== worker && random.chance(0.5)) {
     other.powerOff();

@@ -12,6 +12,7 @@ import { ControlNode } from "./control-node.ts";
 import { EventLoop, Incarnation } from "./event-loop.ts";
 import { FaultCounts } from "./faults.ts";
 import { GatewayNode } from "./gateway-node.ts";
+import { handChunks } from "./handed-chunks.ts";
 import { Life } from "./life.ts";
 import { Network, type NetworkManners } from "./network.ts";
 import { Oracle } from "./oracle.ts";
@@ -110,6 +111,7 @@ export class World {
     const { loop, oracle, faults, random } = this;
     const keyRandom = random.child("keys");
     makeKeys({ real: options.realKeys, seed: () => keyRandom.bytes(32) });
+    handChunks(!options.realKeys && !options.hunting);
     const network = new Network(mannersOf(random), { loop, random: random.child("network"), faults });
     const isExtreme = numberOf(options.seed) % extremeClocksEvery === 2;
     const errors = new Map<string, ClockError>();
@@ -303,7 +305,7 @@ export class World {
   #makeWorkers(root: ReturnType<typeof newSigningKey>, random: Random & SimRandom): readonly WorkerNode[] {
     let uid = 0;
     const workerIds = Array.from({ length: 3 }, () => newWorkerId(random));
-    const isPod = random.chance(0.6);
+    const isPod = random.chance(0.7);
     const manners = {
       stepMs: () => random.between(0.2, random.chance(0.05) ? 800 : 10),
       fails: () => random.chance(0.002),
