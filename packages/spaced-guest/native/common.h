@@ -231,7 +231,8 @@ _Noreturn void start_host(struct host *h, int status_fd);
 _Noreturn void start_runtime(struct host *h, int status_fd);
 bool raise_loopback(void);
 void enter_groups(char *const *cgroup_files, uint32_t count, int status_fd);
-int make_user_namespace(uint32_t uid_base);  // its descriptor, or -1 with errno
+// Its descriptor, or -1 with errno. `is_saved`: CRIU will save what runs in it.
+int make_user_namespace(uint32_t uid_base, bool is_saved);
 void reap_holder(bool wait);                 // what is left of the last one's making; without waiting if it has not ended
 bool make_dev_template(const char *path);
 void run_in_user_namespace(uint32_t uid_base, char **argv);  // returns only when it failed, with errno

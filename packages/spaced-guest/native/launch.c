@@ -249,7 +249,7 @@ static void start(struct client *c, uint32_t request, struct cursor *payload, bo
   if (!parse_start(&s, payload) || payload->left != 0) return answer_failed(c, request, EINVAL, "record");
   if (!name_is_free(c, request, s.activation)) return;
   if (s.program[0] != 0 && !place_program(&s, launcher->programs_path)) return answer_failed(c, request, errno, "program");
-  userns = make_user_namespace(s.uid_base);
+  userns = make_user_namespace(s.uid_base, s.program[0] != 0);
   char *freezer = fence_file(s.cgroups, s.ncgroups);
   if (userns >= 0) {
     step = "fork";
@@ -319,7 +319,7 @@ static void restore(struct client *c, uint32_t request, struct cursor *payload) 
   }
   if (socket_fd >= 0) {
     step = "user-namespace";
-    userns = make_user_namespace(s.uid_base);
+    userns = make_user_namespace(s.uid_base, true);
   }
   if (userns >= 0) {
     step = "fork";

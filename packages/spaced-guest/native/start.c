@@ -7,7 +7,9 @@
 
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/capability.h>
 #include <linux/landlock.h>
+#include <linux/securebits.h>
 #include <net/if.h>
 #include <sched.h>
 #include <signal.h>
@@ -74,12 +76,39 @@ void reap_holder(bool wait) {
   errno = error;
 }
 
-int make_user_namespace(uint32_t base) {
+// The kernel counts what a namespace's processes hold (inotify instances, pending signals, locked memory) against the
+// user who made it too: were that root, one guest could use up what all others and the host may have. So the user is the
+// guest's own root. Rights stay, as some hosts let nobody without them make a user namespace.
+static pid_t clone_holder(uint32_t owner) {
+  static uint8_t stack[HOLDER_STACK] __attribute__((aligned(16)));
+  int bits = prctl(PR_GET_SECUREBITS);
+  if (bits < 0 || prctl(PR_SET_SECUREBITS, bits | SECBIT_NO_SETUID_FIXUP) < 0) return -1;
+  pid_t made = -1;
+  if (syscall(SYS_setresuid, -1, owner, -1) == 0) {
+    made = clone(hold, stack + sizeof stack, CLONE_VM | CLONE_NEWUSER, NULL);
+    int error = errno;
+    if (syscall(SYS_setresuid, -1, 0, -1) < 0) abort();
+    errno = error;
+  }
+  int error = errno;
+  // A change of user id may have made this memory dumpable.
+  if (prctl(PR_SET_SECUREBITS, bits) < 0 || prctl(PR_SET_DUMPABLE, 0) < 0) abort();
+  errno = error;
+  return made;
+}
+
+// CRIU needs this right over what it saves. Root that has not got it (a container's) has it over namespaces of its own.
+static bool may_set_limits(void) {
+  struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+  struct __user_cap_data_struct data[2];
+  return syscall(SYS_capget, &header, data) == 0 && (data[0].effective & 1U << CAP_SYS_RESOURCE) != 0;
+}
+
+int make_user_namespace(uint32_t base, bool is_saved) {
   // The holder shares this memory (no page tables are copied) and sleeps until it is killed. It sends no signal when it
   // has ended, so nobody else reaps it; its end is not waited for, only that of the one before, whose stack this was.
-  static uint8_t stack[HOLDER_STACK] __attribute__((aligned(16)));
   reap_holder(true);
-  pid_t made = clone(hold, stack + sizeof stack, CLONE_VM | CLONE_NEWUSER, NULL);
+  pid_t made = clone_holder(is_saved && !may_set_limits() ? 0 : base);
   if (made < 0) return -1;
   holder = made;
   char path[64];
@@ -256,7 +285,7 @@ static void confine_writes(void) {
 // `spaced-launch --in-user-namespace BASE COMMAND...`: for archiving a guest's layer under the guest's own user ids. It
 // reads and writes only what the range owns, and what everyone may.
 void run_in_user_namespace(uint32_t base, char **argv) {
-  int userns = make_user_namespace(base);
+  int userns = make_user_namespace(base, false);
   reap_holder(true);
   if (userns < 0 || setns(userns, CLONE_NEWUSER) < 0 || setgroups(0, NULL) < 0) return;
   if (setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0) return;

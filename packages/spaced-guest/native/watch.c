@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <sys/inotify.h>
 #include <sys/socket.h>
@@ -35,6 +36,39 @@ struct watch {
   size_t nfolders, cap;
   bool overflowed;
 };
+
+// Closing an instance waits until the whole kernel has left its watches: milliseconds, more on a busy host, in which the
+// thread would count against the guest's limit. So instances are kept, empty, for the next watch. What is more than
+// enough is closed by one thread at a time.
+enum { KEPT_INSTANCES = 16, MAX_INSTANCES = 1024 };
+static pthread_mutex_t instances_lock = PTHREAD_MUTEX_INITIALIZER;
+static int instances[MAX_INSTANCES];
+static int ninstances;
+static bool closing;
+
+static int take_instance(void) {
+  pthread_mutex_lock(&instances_lock);
+  int fd = ninstances > 0 ? instances[--ninstances] : -1;
+  pthread_mutex_unlock(&instances_lock);
+  return fd >= 0 ? fd : inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+}
+
+// `fd` watches nothing any more, and its queue is empty. An event still on its way names a watch that is none: `tell`
+// passes over it.
+static void give_instance(int fd) {
+  pthread_mutex_lock(&instances_lock);
+  instances[ninstances++] = fd;
+  bool closer = !closing;
+  if (closer) closing = true;
+  while (closer && ninstances > KEPT_INSTANCES) {
+    int last = instances[--ninstances];
+    pthread_mutex_unlock(&instances_lock);
+    close(last);
+    pthread_mutex_lock(&instances_lock);
+  }
+  if (closer) closing = false;
+  pthread_mutex_unlock(&instances_lock);
+}
 
 static struct folder *find(struct watch *w, int wd) {
   for (size_t i = 0; i < w->nfolders; i++) {
@@ -189,8 +223,20 @@ static int open_root(struct watch *w, const char *path) {
     case 0x6969: case 0xff534d42: case 0xfe534d42: case 0x65735546: case 0x01021997:  // NFS, CIFS, SMB2, FUSE, 9p
       if ((w->flags & NETWORK_MOUNTS) == 0) return EOPNOTSUPP;
   }
-  w->fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+  w->fd = take_instance();
   return w->fd < 0 || !add(w, "", false, 0) ? errno : 0;
+}
+
+static void end(struct watch *w) {
+  char ignored[8192];
+  for (size_t i = 0; i < w->nfolders; i++) {
+    inotify_rm_watch(w->fd, w->folders[i].wd);
+    free(w->folders[i].name);
+  }
+  free(w->folders);
+  if (w->fd < 0) return;
+  while (read(w->fd, ignored, sizeof ignored) > 0) continue;
+  give_instance(w->fd);
 }
 
 bool watch_serve(struct conn *c, struct cursor *payload) {
@@ -208,8 +254,6 @@ bool watch_serve(struct conn *c, struct cursor *payload) {
     out_end(&c->out);
     if (conn_answer(c)) serve(&w);
   }
-  for (size_t i = 0; i < w.nfolders; i++) free(w.folders[i].name);
-  free(w.folders);
-  if (w.fd >= 0) close(w.fd);
+  end(&w);
   return false;
 }

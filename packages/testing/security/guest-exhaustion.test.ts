@@ -68,6 +68,7 @@ function exhaustion(host: () => GuestHost, launcher: LauncherKind): void {
     assert.equal((await ready.stat("/")).type, "directory");
     assert.equal(await neighbour.shell("echo fine"), "fine\n");
     const beside = await timed(() => neighbour.shell("echo fine"));
+    await eventually("the storm goes on", () => refusedForks(bomb) > storm);
     faultLanded("the storm was at its limit before and after both were served", refusedForks(bomb) - storm);
     context.diagnostic(`a neighbour's command: ${alone} ms alone, ${beside} ms beside the storm`);
     await eventually("the bomb's end", async () => {
@@ -79,6 +80,20 @@ function exhaustion(host: () => GuestHost, launcher: LauncherKind): void {
     });
     assert.equal(await bomb.shell("echo recovered"), "recovered\n");
     await Promise.all([bomb, neighbour].map(({ activationId }) => host().substrate.stop(activationId)));
+  });
+
+  it("uses up what the kernel counts by user, and leaves its neighbour as much", async () => {
+    const guests = [await host().start(), await host().start()] as const;
+    const call = process.arch === "arm64" ? 26 : 294; // inotify_init1
+    const take = (most: number): readonly string[] =>
+      perl(`$| = 1; my $n = 0; $n++ while $n < ${most} && syscall(${call}, 0) >= 0; print "$n got\n"; sleep`);
+    const hog = await WatchedProcess.spawn(await guests[0].connect(), { ...asUser, argv: take(100_000) });
+    await hog.until(({ output }) => output.includes("got"));
+    faultLanded("the kernel gave the hog some, and then no more", Number.parseInt(hog.output, 10) % 100_000);
+    const other = await WatchedProcess.spawn(await guests[1].connect(), { ...asUser, argv: take(20) });
+    await other.until(({ output }) => output.includes("got"));
+    assert.equal(other.output, "20 got\n");
+    await Promise.all(guests.map(({ activationId }) => host().substrate.stop(activationId)));
   });
 
   it("incident 29: loses a process, not its pid 1, to an empty memory", async () => {

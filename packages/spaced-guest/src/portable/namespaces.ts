@@ -30,9 +30,16 @@ export function asFirstProcess<T>(start: () => T): T {
 
 const ownPids = openSync("/proc/self/ns/pid", "r");
 
-/** A user namespace in which 0 to 65535 are `uidBase` and up, as a descriptor that the caller closes. */
+/**
+ * A user namespace in which 0 to 65535 are `uidBase` and up, as a descriptor that the caller closes. `uidBase` also owns
+ * it: what its processes hold of what the kernel counts by user is theirs alone, and not the host root's.
+ */
 export async function openUserNamespace(uidBase: number): Promise<number> {
-  const holder = spawn(findProgram("unshare", toolPath), ["--user", "--", "cat"], {
+  const asOwner = ["--reuid", `${uidBase}`, "--regid", `${uidBase}`, "--clear-groups"];
+  // Some hosts let nobody make one without this.
+  const mayMakeIt = ["--inh-caps", "+sys_admin", "--ambient-caps", "+sys_admin"];
+  const make = ["--", findProgram("unshare", toolPath), "--user", "--", "cat"];
+  const holder = spawn(findProgram("setpriv", toolPath), [...asOwner, ...mayMakeIt, ...make], {
     cwd: "/",
     env: { PATH: toolPath },
     stdio: ["pipe", "pipe", "ignore"],
