@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-import type { ChangeReason, SandboxRecord, WorkerHandle } from "@space/model";
-import { codeOf, isUnknown } from "./failures.ts";
+import type { ChangeReason, SandboxRecord, SpaceError, WorkerHandle } from "@space/model";
+import { codeOf, isUnknown, notFound, takenOver } from "./failures.ts";
 import { loseSandbox } from "./lose-sandbox.ts";
 import { type ControlParts, claimGivenUp, leave, newClaim } from "./parts.ts";
 
 /**
- * Ends a pause that is not to be committed: first the abort is recorded, so that no commit on the older revision can win
+ * Ends a pause that is not to be committed, or a snapshot of what goes on: first the abort is recorded, so that no commit on the older revision can win
  * any more; then the guest really runs again, or is lost, and the state says which (incident 31). A worker whose answer
  * does not come leaves the sandbox `pausing`, to be asked again; one that is not here, to whichever replica it is with
  * (R-4). Never throws.
@@ -40,4 +40,14 @@ async function thaw(
     return;
   }
   await parts.sandboxes.change({ on: recorded, change: { kind: "abort-pause" }, why });
+}
+
+/** Killed, whose own order retires; or another replica has taken over and lets it run on (R-4). */
+export async function whyNotCommitted(
+  parts: ControlParts,
+  { sandboxId }: SandboxRecord,
+): Promise<SpaceError> {
+  const latest = await parts.sandboxes.read(sandboxId);
+  const isOver = latest === undefined || latest.state === "killing" || latest.state === "killed";
+  return isOver ? notFound(sandboxId) : takenOver(parts.limits.claimMs);
 }

@@ -6,28 +6,19 @@ import {
   type ChangeOutcome,
   type ChangeReason,
   compareIdentity,
-  type MemoryKept,
+  firstGeneration,
   type PublishedCertificate,
   type SandboxRecord,
   type SideEffect,
   SpaceError,
-  type TenantKey,
   unreachable,
   type WorkerHandle,
 } from "@space/model";
 import { codeOf, notFound, takenOver, workerFailure } from "./failures.ts";
 import { type ControlParts, leave } from "./parts.ts";
-import type { RestorePoint } from "./restore-point.ts";
+import type { RestoreFrom } from "./restore-point.ts";
 import { retirementsOf } from "./retirements.ts";
-import { type SealPlan, storeSeal } from "./sealed-chain.ts";
-
-export interface RestoreFrom extends RestorePoint {
-  readonly memory: MemoryKept;
-  /** That it is sealed with. */
-  readonly key: TenantKey;
-  /** R-5: the chain up to now, of executions too that died without a snapshot. */
-  readonly seal: SealPlan;
-}
+import { storeSeal } from "./sealed-chain.ts";
 
 /** One execution to start: its row is `creating` or `resuming`, and claimed by the caller. */
 export interface BringUp {
@@ -95,6 +86,7 @@ async function start(parts: ControlParts, plan: BringUp): Promise<PublishedCerti
     publicKey,
     previous: record.certificateHead,
     restoredFrom: from?.digest ?? null,
+    origin: record.generation === firstGeneration ? record.origin : null,
   });
   await parts.feeds.install(worker.workerId, certificate.token);
   return certificate;
@@ -105,6 +97,10 @@ async function sourceOf(
   record: SandboxRecord,
   { manifest, digest, memory, key, seal }: RestoreFrom,
 ): Promise<NonNullable<ActivateRequest["from"]>> {
+  if (seal === undefined) {
+    const head = parts.signer.originGrant(record);
+    return { manifest, digest, memory, key, head, since: null };
+  }
   await storeSeal(parts, seal, key);
   const { digest: newest } = seal.end;
   const head = parts.signer.chainHead(record, "resume");

@@ -8,6 +8,7 @@ import {
   type KeyScope,
   manifestVersion,
   type SnapshotCollector,
+  type SnapshotId,
   type SnapshotManifest,
   type SnapshotReferences,
   type StoredSnapshot,
@@ -23,7 +24,8 @@ const pageLength = 100;
 
 /**
  * What is needed: of each sandbox that is not dead the newest snapshot alone. Nothing resumes from an older one: it is
- * replaced by the commit of a pause, which a sandbox comes to only when what it was resumed from has been read.
+ * replaced by the commit of a pause, which a sandbox comes to only when what it was resumed from has been read. And every
+ * snapshot that is kept apart: those are forgotten only when no sandbox can begin with them, or is beginning.
  */
 export function snapshotReferences(parts: ReferenceParts): SnapshotReferences {
   return {
@@ -36,13 +38,33 @@ export function snapshotReferences(parts: ReferenceParts): SnapshotReferences {
   };
 }
 
-async function* neededBy(parts: ReferenceParts, { tenantId, keyId }: KeyScope): AsyncIterable<Digest> {
+async function* neededBy(parts: ReferenceParts, scope: KeyScope): AsyncIterable<Digest> {
+  const { tenantId, keyId } = scope;
+  yield* keptBy(parts, scope);
   for await (const stored of newestSnapshots(parts, tenantId)) {
     const manifest = readOwn(stored);
     if (manifest?.keyId !== keyId) continue;
     yield stored.digest;
     for (const { digest } of manifest.filesystem) yield digest;
     yield* await objectsOfChain(parts, stored.sandboxId, manifest.chain);
+  }
+}
+
+async function* keptBy({ sandboxes }: ReferenceParts, { tenantId, keyId }: KeyScope): AsyncIterable<Digest> {
+  for (let after: SnapshotId | null = null; ; ) {
+    const page: Awaited<ReturnType<typeof sandboxes.neededSnapshots>> = await sandboxes.neededSnapshots(
+      tenantId,
+      { after, limit: pageLength },
+    );
+    for (const stored of page) {
+      const manifest = readOwn(stored);
+      if (manifest?.keyId !== keyId) continue;
+      yield stored.digest;
+      for (const { digest } of manifest.filesystem) yield digest;
+      yield* stored.objects;
+    }
+    after = page.at(-1)?.snapshotId ?? null;
+    if (page.length < pageLength) return;
   }
 }
 
@@ -59,7 +81,10 @@ async function* newestSnapshots(
 }
 
 /** Undefined for one of an earlier version: those were not sealed. What cannot be read otherwise ends the pass. */
-function readOwn({ countersigned, digest }: StoredSnapshot): SnapshotManifest | undefined {
+function readOwn({
+  countersigned,
+  digest,
+}: Pick<StoredSnapshot, "countersigned" | "digest">): SnapshotManifest | undefined {
   try {
     return readStoredManifest(countersigned, digest);
   } catch (error) {

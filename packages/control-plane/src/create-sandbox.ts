@@ -4,89 +4,152 @@
 import { createHash } from "node:crypto";
 import {
   type ApiCaller,
+  type BeginOutcome,
   type ConnectedSandbox,
   type CreateSandbox,
   type Digest,
   type ExecutionIdentity,
   firstGeneration,
+  type KeptSnapshot,
+  type NewSandbox,
   newActivationId,
   newSandboxId,
   parseDigest,
   placementOn,
   type SandboxId,
+  type SandboxOrigin,
+  type SandboxRecord,
   SpaceError,
+  type TenantId,
   unreachable,
   type WorkerHandle,
+  type WorkerId,
 } from "@space/model";
 import { bringUp } from "./bring-up.ts";
 import { checkTimeout } from "./check-timeout.ts";
 import { type ControlParts, newClaim } from "./parts.ts";
+import { readKept } from "./restore-point.ts";
 import { connectedView } from "./sandbox-view.ts";
+import { findKept } from "./snapshot-operations.ts";
 import { awaitTurn, startWaiting } from "./turns.ts";
 
-/** A new sandbox, running. Throws `template/not-found`, `limit/sandboxes`, `worker/none-free` and the worker's failures. */
+/** A new sandbox, running. Throws `template/not-found`, `limit/sandboxes`, `worker/none-free`, the worker's failures, and what a restore throws. */
 export async function createSandbox(
   parts: ControlParts,
   caller: ApiCaller,
   request: CreateSandbox,
 ): Promise<ConnectedSandbox> {
   checkTimeout(parts, request.timeoutMs);
-  const template = await parts.installation.findTemplate(caller.tenantId, request.template);
-  if (template === undefined) throw new SpaceError("template/not-found", { template: request.template });
-  const placement = await parts.placements.choose(request.workerId);
-  const { worker } = placement;
-  const outcome = await begin(parts, { caller, request, template, worker }).finally(() => {
-    placement.release();
+  const { idempotencyKey: key, workerId } = request;
+  const { template, from } = await resolveTemplate(parts, caller, request.template);
+  const limits = from?.kept.limits ?? parts.limits.execution;
+  const variables = { ...from?.kept.variables, ...request.variables };
+  const outcome = await beginSandbox(parts, {
+    tenantId: caller.tenantId,
+    shape: { ...request, template, limits, variables },
+    ...(from && { from }),
+    ...(workerId === undefined ? {} : { workerId }),
+    ...(key === undefined ? {} : { idempotency: { key, fingerprint: fingerprintOf(request) } }),
   });
+  if (outcome.kind === "running") return connectedView(outcome.record, parts.tokens, false);
+  if (outcome.fingerprint !== fingerprintOf(request))
+    throw new SpaceError("input/invalid", {
+      field: "idempotencyKey",
+      problem: "was used for another request",
+    });
+  return firstAnswer(parts, outcome.sandboxId);
+}
+
+/** The template that a name means to the tenant, or else its snapshot. Throws `template/not-found`. */
+async function resolveTemplate(
+  parts: ControlParts,
+  { tenantId }: ApiCaller,
+  text: string,
+): Promise<{ readonly template: string; readonly from?: Beginning["from"] }> {
+  const template = await parts.installation.findTemplate(tenantId, text);
+  if (template !== undefined) return { template };
+  const kept = await findKept(parts, tenantId, text);
+  if (kept === undefined) throw new SpaceError("template/not-found", { template: text });
+  return { template: kept.snapshotId, from: { kind: "template", kept } };
+}
+
+export interface Beginning {
+  readonly tenantId: TenantId;
+  readonly shape: Pick<
+    NewSandbox,
+    | "template"
+    | "onTimeout"
+    | "keepMemory"
+    | "autoResume"
+    | "autoRecover"
+    | "timeoutMs"
+    | "metadata"
+    | "variables"
+    | "limits"
+  >;
+  /** The snapshot that it begins with; absent: it begins empty. */
+  readonly from?: { readonly kind: "fork" | "template"; readonly kept: KeptSnapshot };
+  readonly workerId?: WorkerId;
+  readonly idempotency?: NonNullable<NewSandbox["idempotency"]>;
+}
+
+export type BegunSandbox =
+  | { readonly kind: "running"; readonly record: SandboxRecord }
+  | Extract<BeginOutcome, { readonly kind: "repeated" }>;
+
+/** A new row, and what it says started. Throws as {@link createSandbox}. */
+export async function beginSandbox(parts: ControlParts, beginning: Beginning): Promise<BegunSandbox> {
+  const from = beginning.from && (await readKept(parts, beginning.from.kept));
+  const placement = await parts.placements.choose(beginning.workerId);
+  const { worker } = placement;
+  const outcome = await begin(parts, beginning, worker).finally(() => placement.release());
   switch (outcome.kind) {
     case "begun": {
-      const { record } = outcome;
-      const plan = { record, worker, from: undefined, timeoutMs: request.timeoutMs };
-      const running = await parts.transitions.run(record.sandboxId, "create", () => bringUp(parts, plan));
-      return connectedView(running, parts.tokens, false);
+      const { sandboxId, timeoutMs } = outcome.record;
+      const plan = { record: outcome.record, worker, from, timeoutMs };
+      const record = await parts.transitions.run(sandboxId, "create", () => bringUp(parts, plan));
+      return { kind: "running", record };
     }
     case "limit":
       throw new SpaceError("limit/sandboxes", { limit: outcome.limit });
+    case "origin-gone":
+      throw new SpaceError("template/not-found", { template: beginning.from?.kept.snapshotId ?? "" });
     case "repeated":
-      if (outcome.fingerprint !== fingerprintOf(request)) {
-        throw new SpaceError("input/invalid", {
-          field: "idempotencyKey",
-          problem: "was used for another request",
-        });
-      }
-      return firstAnswer(parts, outcome.sandboxId);
+      return outcome;
     default:
       return unreachable(outcome);
   }
 }
 
-interface Beginning {
-  readonly caller: ApiCaller;
-  readonly request: CreateSandbox;
-  readonly template: string;
-  readonly worker: WorkerHandle;
-}
-
-function begin(parts: ControlParts, { caller, request, template, worker }: Beginning) {
+function begin(
+  parts: ControlParts,
+  { tenantId, shape, from, idempotency }: Beginning,
+  worker: WorkerHandle,
+): Promise<BeginOutcome> {
   const nowMs = parts.clock.wallMs();
-  const { idempotencyKey: key } = request;
+  const { onTimeout, keepMemory, autoResume, autoRecover, timeoutMs } = shape;
   return parts.sandboxes.begin({
     identity: firstIdentity(parts, worker),
-    tenantId: caller.tenantId,
-    template,
+    tenantId,
+    template: shape.template,
     createdAtMs: nowMs,
-    endAtMs: nowMs + request.timeoutMs,
-    onTimeout: request.onTimeout,
-    keepMemory: request.keepMemory,
-    autoResume: request.autoResume,
-    autoRecover: request.autoRecover,
-    timeoutMs: request.timeoutMs,
-    metadata: request.metadata,
-    variables: request.variables,
-    limits: parts.limits.execution,
+    endAtMs: nowMs + timeoutMs,
+    onTimeout,
+    keepMemory,
+    autoResume,
+    autoRecover,
+    timeoutMs,
+    metadata: shape.metadata,
+    variables: shape.variables,
+    limits: shape.limits,
     claim: newClaim(parts),
-    ...(key === undefined ? {} : { idempotency: { key, fingerprint: fingerprintOf(request) } }),
+    ...(from && { origin: originOf(from) }),
+    ...(idempotency && { idempotency }),
   });
+}
+
+function originOf({ kind, kept }: NonNullable<Beginning["from"]>): SandboxOrigin {
+  return { kind, snapshotId: kept.snapshotId, parentManifest: kept.digest };
 }
 
 function firstIdentity(parts: ControlParts, worker: WorkerHandle): ExecutionIdentity {

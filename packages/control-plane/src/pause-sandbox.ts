@@ -10,8 +10,8 @@ import {
   SpaceError,
   type WorkerHandle,
 } from "@space/model";
-import { abortPause } from "./abort-pause.ts";
-import { codeOf, notFound, takenOver, workerFailure } from "./failures.ts";
+import { abortPause, whyNotCommitted } from "./abort-pause.ts";
+import { codeOf, workerFailure } from "./failures.ts";
 import { type ControlParts, newClaim } from "./parts.ts";
 import { type RestorePoint, verifyOffered } from "./restore-point.ts";
 import { viewOf } from "./sandbox-view.ts";
@@ -92,19 +92,12 @@ async function drive(parts: ControlParts, plan: PausePlan): Promise<SandboxRecor
     const follows = { previousManifest: claimed.snapshot?.digest ?? null, chain: seal.end.digest };
     const offered = await worker.control.snapshot(identity, follows, key);
     point = verifyOffered(claimed, offered, { ...follows, keyId: key.keyId });
-    countersigned = parts.signer.countersign(offered.signed, point);
+    countersigned = parts.signer.countersign(offered.signed, point, "pause");
   } catch (cause) {
     await abortPause(parts, claimed, `failed: ${codeOf(cause)}`);
     throw workerFailure(cause, "snapshot");
   }
   return commit(parts, plan, { ...point, countersigned });
-}
-
-/** Killed, whose own order retires; or another replica has taken over and lets it run on (R-4). */
-async function whyNotCommitted(parts: ControlParts, { sandboxId }: SandboxRecord): Promise<SpaceError> {
-  const latest = await parts.sandboxes.read(sandboxId);
-  const isOver = latest === undefined || latest.state === "killing" || latest.state === "killed";
-  return isOver ? notFound(sandboxId) : takenOver(parts.limits.claimMs);
 }
 
 /** The commit of the manifest and the abort of the pause are writes on one revision: exactly one wins. */

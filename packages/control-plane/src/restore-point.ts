@@ -10,20 +10,32 @@ import {
 } from "@space/capability";
 import {
   type Digest,
+  type KeptSnapshot,
+  type MemoryKept,
   type SandboxRecord,
   type SnapshotAnswer,
   type SnapshotLinks,
   type SnapshotManifest,
   SpaceError,
   sameRoute,
+  type TenantKey,
   type TenantKeyId,
 } from "@space/model";
 import type { ControlParts } from "./parts.ts";
+import type { SealPlan } from "./sealed-chain.ts";
 
 /** The newest snapshot of a sandbox, verified. */
 export interface RestorePoint {
   readonly manifest: SnapshotManifest;
   readonly digest: Digest;
+}
+
+export interface RestoreFrom extends RestorePoint {
+  readonly memory: MemoryKept;
+  /** That it is sealed with. */
+  readonly key: TenantKey;
+  /** R-5: the sandbox's chain up to now, of executions too that died without a snapshot; undefined for a new one, whose chain is yet to begin. */
+  readonly seal: SealPlan | undefined;
 }
 
 /**
@@ -37,12 +49,35 @@ export async function readRestorePoint(parts: ControlParts, record: SandboxRecor
   if (snapshot === null || stored == null) throw refused("missing");
   // R-10: by any key that was ever ours: it is the store that says which manifest is the newest.
   const signed = verifyCountersigned(stored.countersigned, parts.keys.archive);
-  const digest = manifestDigest(signed);
-  if (digest !== snapshot.digest) throw refused("digest");
-  readVouchedManifest(signed, digest); // says which version it is, where that is known no more
-  const manifest = verifyManifest(signed, importPublicKey(stored.executionPublicKey));
+  const { digest } = snapshot;
+  const manifest = verifySigned(signed, { ...stored, digest });
   if (manifest.identity.sandboxId !== sandboxId) throw refused("other sandbox");
   return { manifest, digest };
+}
+
+/**
+ * Reads a snapshot that new sandboxes begin with, and verifies it as {@link readRestorePoint} does one that its own sandbox
+ * goes on from, with its tenant's key. Throws `snapshot/refused`, `snapshot/version`, `tenant-key/missing`.
+ */
+export async function readKept(
+  { keys, tenantKeys }: Pick<ControlParts, "keys" | "tenantKeys">,
+  kept: KeptSnapshot,
+): Promise<RestoreFrom> {
+  const signed = verifyCountersigned(kept.countersigned, keys.archive);
+  const manifest = verifySigned(signed, kept);
+  if (manifest.identity.sandboxId !== kept.sandboxId) throw refused("other sandbox");
+  const key = await tenantKeys.find(kept.tenantId, manifest.keyId);
+  return { manifest, digest: kept.digest, memory: kept.memory, key, seal: undefined };
+}
+
+/** The manifest of exactly this digest, signed with the execution's key. */
+function verifySigned(
+  signed: string,
+  { digest, executionPublicKey }: { readonly digest: Digest; readonly executionPublicKey: string },
+): SnapshotManifest {
+  if (manifestDigest(signed) !== digest) throw refused("digest");
+  readVouchedManifest(signed, digest); // says which version it is, where that is known no more
+  return verifyManifest(signed, importPublicKey(executionPublicKey));
 }
 
 /**

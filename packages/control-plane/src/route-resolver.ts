@@ -7,11 +7,13 @@ import {
   type ResolveAnswer,
   type ResolveRequest,
   type RouteSource,
+  type SandboxId,
   type SandboxRecord,
   SpaceError,
 } from "@space/model";
 import { agentPort } from "@space/wire";
 import type { ControlParts } from "./parts.ts";
+import { awaitTurn, startWaiting } from "./turns.ts";
 
 type Problem = Extract<ResolveAnswer, { readonly kind: "unauthenticated" }>["problem"];
 
@@ -43,7 +45,7 @@ export class RouteResolver implements RouteSource {
 
   async resolve(request: ResolveRequest): Promise<ResolveAnswer> {
     this.#asked += 1;
-    const record = await this.#parts.sandboxes.read(request.sandboxId);
+    const record = await this.#settled(request.sandboxId);
     if (record === undefined || isOver(record)) return { kind: "not-found" };
     const authorisation = authorise(this.#parts, request);
     if (authorisation.kind === "refused") {
@@ -55,6 +57,16 @@ export class RouteResolver implements RouteSource {
     if (record.state === "lost") return { kind: "not-found" };
     if (record.state !== "running") return { kind: "not-running" };
     return this.#entry(record, request, authorisation);
+  }
+
+  /** What stands still for a snapshot alone is waited for: to its callers it runs. Throws `deadline/passed`. */
+  async #settled(sandboxId: SandboxId): Promise<SandboxRecord | undefined> {
+    const waiting = startWaiting(this.#parts);
+    for (;;) {
+      const record = await this.#parts.sandboxes.read(sandboxId);
+      if (record?.state !== "pausing" || !record.goesOn) return record;
+      await awaitTurn(this.#parts, sandboxId, waiting);
+    }
   }
 
   #entry(

@@ -6,25 +6,32 @@ import {
   type ConnectedSandbox,
   type ConnectSandbox,
   type CreateSandbox,
+  type ForkedSandbox,
+  type ForkSandbox,
   type ListSandboxes,
+  type ListSnapshots,
   type SandboxId,
   type SandboxService,
   type SandboxView,
   type Secret,
+  type SnapshotService,
+  type SnapshotView,
   SpaceError,
 } from "@space/model";
 import { authenticate } from "./api-keys.ts";
 import { connectSandbox } from "./connect-sandbox.ts";
 import { createSandbox } from "./create-sandbox.ts";
+import { forkSandbox } from "./fork-sandbox.ts";
 import { killSandbox } from "./kill-sandbox.ts";
 import type { ControlParts } from "./parts.ts";
 import { pauseSandbox } from "./pause-sandbox.ts";
 import { viewOf } from "./sandbox-view.ts";
 import { setSandboxTimeout } from "./set-timeout.ts";
+import { deleteSnapshot, listSnapshots, takeSnapshot } from "./snapshot-operations.ts";
 import { ownSandbox } from "./turns.ts";
 
 /** The use-cases as callers reach them. After {@link refuseFromNowOn} nothing that changes a sandbox is begun. */
-export class SandboxOperations implements SandboxService {
+export class SandboxOperations implements SandboxService, SnapshotService {
   readonly #parts: ControlParts;
   #isOpen = true;
 
@@ -77,6 +84,29 @@ export class SandboxOperations implements SandboxService {
   async kill(caller: ApiCaller, sandboxId: SandboxId): Promise<void> {
     this.#requireOpen();
     await killSandbox(this.#parts, { caller, sandboxId });
+  }
+
+  async snapshot(caller: ApiCaller, sandboxId: SandboxId, name: string | undefined): Promise<SnapshotView> {
+    this.#requireOpen();
+    return takeSnapshot(this.#parts, { caller, sandboxId }, name);
+  }
+
+  listSnapshots(caller: ApiCaller, request: ListSnapshots): Promise<readonly SnapshotView[]> {
+    return listSnapshots(this.#parts, caller, request);
+  }
+
+  async deleteSnapshot(caller: ApiCaller, template: string): Promise<void> {
+    this.#requireOpen();
+    await deleteSnapshot(this.#parts, caller, template);
+  }
+
+  async fork(
+    caller: ApiCaller,
+    sandboxId: SandboxId,
+    request: ForkSandbox,
+  ): Promise<readonly ForkedSandbox[]> {
+    this.#requireOpen();
+    return forkSandbox(this.#parts, { caller, sandboxId }, request);
   }
 
   #requireOpen(): void {

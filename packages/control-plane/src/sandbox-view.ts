@@ -21,7 +21,7 @@ export function viewOf(record: SandboxRecord): SandboxView {
     template: record.template,
     alias: record.template,
     metadata: record.metadata,
-    state: record.state,
+    state: record.state === "pausing" && record.goesOn ? "running" : record.state,
     startedAtMs: record.startedAtMs,
     endAtMs: record.endAtMs,
     cpus: limits.cpus,

@@ -10,6 +10,7 @@ import { Signer } from "./signer.ts";
 const recordedAs: Readonly<Record<Exclude<keyof Signer, "auditCheckpoint">, AuditEventName>> = {
   certificate: "certificate/issued",
   chainHead: "chain-head/issued",
+  originGrant: "origin/issued",
   retirement: "retirement/issued",
   lease: "lease/granted",
   countersign: "manifest/countersigned",

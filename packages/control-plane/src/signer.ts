@@ -10,6 +10,7 @@ import {
   signCertificate,
   signChainHead,
   signLease,
+  signOriginGrant,
   signRetirement,
 } from "@space/capability";
 import {
@@ -22,9 +23,11 @@ import {
   type ExecutionIdentity,
   identityToJson,
   type LeaseGrant,
+  type ParentOrigin,
   type PublishedCertificate,
   type Random,
   type RetirementReason,
+  type SandboxOrigin,
   type SandboxRecord,
   type SnapshotManifest,
   SpaceError,
@@ -57,12 +60,16 @@ export class Signer {
       readonly publicKey: string;
       readonly previous: Digest | null;
       readonly restoredFrom: Digest | null;
+      /** Of a first execution that begins with another sandbox's snapshot. */
+      readonly origin: SandboxOrigin | null;
     },
   ): PublishedCertificate {
     const token = signCertificate(this.#options.keys.current, {
       identity,
-      ...links,
-      origin: { kind: "self" },
+      publicKey: links.publicKey,
+      previous: links.previous,
+      restoredFrom: links.restoredFrom,
+      origin: links.origin === null ? { kind: "self" } : parentOf(links.origin),
       issuedAtSeconds: this.#nowSeconds(),
     });
     const { previous, publicKey, restoredFrom } = links;
@@ -72,9 +79,19 @@ export class Signer {
       certificate: digest,
       previous,
       restoredFrom,
-      reason: restoredFrom === null ? "create" : "resume",
+      reason: links.origin?.kind ?? (restoredFrom === null ? "create" : "resume"),
     });
     return { token, digest, previous, publicKey };
+  }
+
+  /** R-5: that a new sandbox begins with the snapshot that its row names. Throws `chain/refused` for one that names none. */
+  originGrant({ sandboxId, tenantId, origin }: SandboxRecord): string {
+    if (origin === null) throw new SpaceError("chain/refused", { link: "origin", problem: "none" });
+    const { keys, audit } = this.#options;
+    const grant = { sandboxId, tenantId, origin: parentOf(origin), issuedAtSeconds: this.#nowSeconds() };
+    const token = signOriginGrant(keys.current, grant);
+    audit.record("origin/issued", { sandboxId, parent: origin.parentManifest, reason: origin.kind });
+    return token;
   }
 
   /** R-5: where the sandbox's chain ends now. Throws `chain/refused` for one that has never run. */
@@ -121,6 +138,7 @@ export class Signer {
   countersign(
     signed: string,
     { manifest, digest }: { readonly manifest: SnapshotManifest; readonly digest: Digest },
+    reason: AuditFields["manifest/countersigned"]["reason"],
   ): string {
     const { keys, audit } = this.#options;
     const token = countersignManifest(keys.current, signed);
@@ -129,7 +147,7 @@ export class Signer {
       sandboxId,
       generation: generation.toString(),
       manifest: digest,
-      reason: "pause",
+      reason,
     });
     return token;
   }
@@ -159,4 +177,8 @@ export class Signer {
   #nowSeconds(): number {
     return Math.floor(this.#options.clock.wallMs() / 1000);
   }
+}
+
+function parentOf({ kind, parentManifest }: SandboxOrigin): ParentOrigin {
+  return { kind, parentManifest };
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-import type { SandboxRecord, WorkerHandle } from "@space/model";
-import { bringUp, giveUp, type RestoreFrom } from "./bring-up.ts";
+import { type SandboxRecord, SpaceError, type WorkerHandle } from "@space/model";
+import { bringUp, giveUp } from "./bring-up.ts";
 import { codeOf } from "./failures.ts";
 import { type ControlParts, newClaim } from "./parts.ts";
-import { readRestorePoint } from "./restore-point.ts";
+import { type RestoreFrom, readKept, readRestorePoint } from "./restore-point.ts";
 import { planSeal } from "./sealed-chain.ts";
 
 const interrupted = "interrupted";
@@ -46,11 +46,22 @@ async function driveOn(parts: ControlParts, record: SandboxRecord, worker: Worke
 }
 
 async function sourceOf(parts: ControlParts, claimed: SandboxRecord): Promise<RestoreFrom | undefined> {
-  if (claimed.snapshot === null) return undefined;
+  if (claimed.snapshot === null) return parentOf(parts, claimed);
   const point = await readRestorePoint(parts, claimed);
   const key = await parts.tenantKeys.find(claimed.tenantId, point.manifest.keyId);
   const seal = await planSeal(parts, claimed.sandboxId);
   return seal && { ...point, key, seal, memory: "none" };
+}
+
+/** what a new sandbox begins with is kept as long as it is being created. */
+async function parentOf(
+  parts: ControlParts,
+  { origin, tenantId }: SandboxRecord,
+): Promise<RestoreFrom | undefined> {
+  if (origin === null) return undefined;
+  const kept = await parts.sandboxes.keptSnapshot(tenantId, origin.snapshotId);
+  if (kept === undefined) throw new SpaceError("snapshot/refused", { problem: "missing" });
+  return readKept(parts, kept);
 }
 
 /** Whoever asked for it is not known here: it lives as long as when it was created, or for the rest of its time. */

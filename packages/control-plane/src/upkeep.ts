@@ -37,6 +37,9 @@ export class Upkeep {
     this.#every("purge", limits.purgeTickMs, async () => {
       await sandboxes.purge(clock.wallMs() - limits.tombstoneMs, limits.batch);
     });
+    this.#every("kept snapshots", limits.purgeTickMs, async () => {
+      await sandboxes.purgeKept(clock.wallMs(), limits.batch);
+    });
   }
 
   /** Begins nothing more, and resolves when what was begun has ended. */

@@ -19,6 +19,8 @@ export type TenantId = Brand<string, "TenantId">;
 export type TenantKeyId = Brand<string, "TenantKeyId">;
 /** R-14: one admission of one request: `adm_` and 26 of `[a-z2-7]`. */
 export type AdmissionId = Brand<string, "AdmissionId">;
+/** A snapshot that is kept apart from its sandbox: `s` and 19 of `[a-z0-9]`, the form of E2B's template ids. */
+export type SnapshotId = Brand<string, "SnapshotId">;
 /** Lower-case hexadecimal SHA-256. */
 export type Digest = Brand<string, "Digest">;
 
@@ -30,6 +32,7 @@ const patterns = {
   tenantId: /^ten_[a-z2-7]{16}$/,
   tenantKeyId: /^tky_[a-z2-7]{26}$/,
   admissionId: /^adm_[a-z2-7]{26}$/,
+  snapshotId: /^s[a-z0-9]{19}$/,
   digest: /^[0-9a-f]{64}$/,
 } as const;
 
@@ -45,6 +48,7 @@ export const parseCapabilityId = (text: unknown): CapabilityId => parse("capabil
 export const parseTenantId = (text: unknown): TenantId => parse("tenantId", text);
 export const parseTenantKeyId = (text: unknown): TenantKeyId => parse("tenantKeyId", text);
 export const parseAdmissionId = (text: unknown): AdmissionId => parse("admissionId", text);
+export const parseSnapshotId = (text: unknown): SnapshotId => parse("snapshotId", text);
 export const parseDigest = (text: unknown): Digest => parse("digest", text);
 
 const base32 = "abcdefghijklmnopqrstuvwxyz234567";
@@ -68,6 +72,7 @@ function random36(random: Random, length: number): string {
 }
 
 export const newSandboxId = (random: Random): SandboxId => parseSandboxId(`i${random36(random, 20)}`);
+export const newSnapshotId = (random: Random): SnapshotId => parseSnapshotId(`s${random36(random, 19)}`);
 export const newWorkerId = (random: Random): WorkerId => parseWorkerId(`wrk_${random32(random, 16)}`);
 export const newActivationId = (random: Random): ActivationId =>
   parseActivationId(`act_${random32(random, 26)}`);

@@ -62,6 +62,7 @@ export {
   newAdmissionId,
   newCapabilityId,
   newSandboxId,
+  newSnapshotId,
   newTenantId,
   newTenantKeyId,
   newWorkerId,
@@ -70,10 +71,12 @@ export {
   parseCapabilityId,
   parseDigest,
   parseSandboxId,
+  parseSnapshotId,
   parseTenantId,
   parseTenantKeyId,
   parseWorkerId,
   type SandboxId,
+  type SnapshotId,
   type TenantId,
   type TenantKeyId,
   type WorkerId,
@@ -136,6 +139,12 @@ export type {
   InstallationStore,
   TenantRecord,
 } from "./ports/installation-store.ts";
+export type {
+  KeptSnapshot,
+  KeptSnapshotStore,
+  ListKeptSnapshots,
+  SandboxOrigin,
+} from "./ports/kept-snapshots.ts";
 export type { KeyBundleStore } from "./ports/key-bundle-store.ts";
 export type { KeyWrapping } from "./ports/key-wrapping.ts";
 export type { Random } from "./ports/random.ts";
@@ -196,6 +205,13 @@ export type {
   SigningKeyStore,
   StoredKeyBundle,
 } from "./ports/signing-key-store.ts";
+export type {
+  ForkedSandbox,
+  ForkSandbox,
+  ListSnapshots,
+  SnapshotService,
+  SnapshotView,
+} from "./ports/snapshot-service.ts";
 export type {
   ArchiveStore,
   Collected,

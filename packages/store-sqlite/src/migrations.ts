@@ -14,6 +14,7 @@ const files = [
   "0005-recovery.sql",
   "0006-sealed-chains.sql",
   "0007-snapshots.sql",
+  "0008-kept-snapshots.sql",
 ];
 
 /** The schema, step by step, as SQL. A step that was released is never edited; `PRAGMA user_version` counts the steps taken. */

@@ -4,6 +4,7 @@
 import {
   type ChangeOutcome,
   type ChangeRequest,
+  type Claim,
   type CommittedManifest,
   type ExecutionIdentity,
   type PublishedCertificate,
@@ -13,6 +14,7 @@ import {
   SpaceError,
 } from "@space/model";
 import type { Parameters, Statements } from "./database.ts";
+import { insertKept } from "./kept-snapshots.ts";
 import { writeEffects } from "./outbox.ts";
 import { integer } from "./row.ts";
 import { sandboxById } from "./sandbox-rows.ts";
@@ -50,7 +52,11 @@ function stepOf(change: SandboxChange): Step {
     case "fail":
       return ended(["creating"], `state = 'failed', ${noClaim}`, change.reason);
     case "claim-pause":
-      return { from: ["running"], set: `state = 'pausing', ${withClaim}`, parameters: { ...change.claim } };
+      return claimPause(change.claim, 0);
+    case "claim-snapshot":
+      return claimPause(change.claim, 1);
+    case "keep-snapshot":
+      return { from: ["pausing"], set: "goes_on = 1", and: "goes_on = 1" };
     case "abort-pause":
       return { from: ["pausing"], set: `state = 'running', ${noClaim}` };
     case "commit-pause":
@@ -58,7 +64,7 @@ function stepOf(change: SandboxChange): Step {
         from: ["pausing"],
         set: `state = 'paused', manifest_head = :digest, frozen_on = :frozenOn, end_at_ms = :endAtMs,
           lost_generation = NULL, ${noClaim}`,
-        and: "manifest_head IS :previous",
+        and: "goes_on = 0 AND manifest_head IS :previous",
         parameters: {
           digest: change.manifest.digest,
           previous: change.manifest.previous,
@@ -110,6 +116,11 @@ function stepOf(change: SandboxChange): Step {
   }
 }
 
+function claimPause(claim: Claim, goesOn: 0 | 1): Step {
+  const set = `state = 'pausing', goes_on = :goesOn, ${withClaim}`;
+  return { from: ["running"], set, parameters: { ...claim, goesOn } };
+}
+
 function ended(from: readonly SandboxState[], set: string, reason: string): Step {
   return { from, set: `reason = :reason, ${set}`, parameters: { reason } };
 }
@@ -149,7 +160,10 @@ function follow(statements: Statements, sandboxId: SandboxId, change: SandboxCha
     case "commit-pause":
       endExecution(statements, sandboxId, nowMs);
       return insertManifest(statements, sandboxId, change.manifest);
+    case "keep-snapshot":
+      return insertKept(statements, change.kept);
     case "claim-pause":
+    case "claim-snapshot":
       return insertSegments(statements, sandboxId, change.sealed);
     case "claim-resume":
       insertSegments(statements, sandboxId, change.sealed);

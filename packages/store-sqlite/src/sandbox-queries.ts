@@ -15,8 +15,8 @@ import { sandboxesWhere } from "./sandbox-rows.ts";
 
 /** What a caller sees as paused: everything that a connect brings back with its newest state. */
 const shownAs: Readonly<Record<ListSandboxes["states"][number], string>> = {
-  running: "s.state = 'running'",
-  paused: "s.state IN ('paused', 'pausing', 'resuming')",
+  running: "(s.state = 'running' OR (s.state = 'pausing' AND s.goes_on = 1))",
+  paused: "(s.state IN ('paused', 'resuming') OR (s.state = 'pausing' AND s.goes_on = 0))",
   lost: "s.state = 'lost'",
 };
 

@@ -11,10 +11,12 @@ import {
   parseDigest,
   parseGeneration,
   parseSandboxId,
+  parseSnapshotId,
   parseSubstrateName,
   parseTenantId,
   parseWorkerId,
   type SandboxId,
+  type SandboxOrigin,
   type SandboxRecord,
   type SandboxState,
   type SnapshotHead,
@@ -71,6 +73,8 @@ function sandboxOf(statements: Statements, row: Row): SandboxRecord {
     revision: integer(row, "revision"),
     generation,
     execution: executionOf(statements, sandboxId, generation),
+    goesOn: integer(row, "goes_on") === 1,
+    origin: originOf(row),
     claim: claimOf(row),
     createdAtMs: integer(row, "created_at_ms"),
     startedAtMs: integer(row, "started_at_ms"),
@@ -113,6 +117,15 @@ function executionOf(statements: Statements, sandboxId: SandboxId, generation: G
     }),
     state: row["ended_at_ms"] !== null ? "ended" : publicKey === null ? "starting" : "active",
     publicKey,
+  };
+}
+
+function originOf(row: Row): SandboxOrigin | null {
+  if (row["origin_kind"] === null) return null;
+  return {
+    kind: oneOf(row, "origin_kind", ["fork", "template"]),
+    snapshotId: parseSnapshotId(text(row, "origin_snapshot")),
+    parentManifest: parseDigest(text(row, "origin_manifest")),
   };
 }
 

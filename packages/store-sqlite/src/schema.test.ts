@@ -177,7 +177,7 @@ describe("the schema", () => {
     const again = (columns: string): string => `INSERT INTO sandboxes SELECT * FROM (
       SELECT 'i2', tenant_id, template, ${columns}, claim_owner, claim_until_ms, created_at_ms, started_at_ms, end_at_ms,
         changed_at_ms, on_timeout, keep_memory, auto_resume, timeout_ms, metadata, variables, memory_bytes, cpus,
-        processes, disk_bytes, NULL, NULL, NULL, NULL, 0, NULL FROM sandboxes)`;
+        processes, disk_bytes, NULL, NULL, NULL, NULL, 0, NULL, 0, NULL, NULL, NULL FROM sandboxes)`;
     databaseWith("creating").exec(again("'creating', 1, 1"));
     for (const columns of ["'running', 1, 1", "'creating', 2, 1", "'creating', 1, 2"]) {
       assert.throws(() => databaseWith("creating").exec(again(columns)), /lifecycle_begins_creating/);

@@ -24,6 +24,7 @@ import type {
   WorkerId,
 } from "@space/model";
 import type { Database } from "./database.ts";
+import { SqliteKeptSnapshots } from "./kept-snapshots.ts";
 import { pendingEffects, postponeEffect, writeEffects } from "./outbox.ts";
 import { text } from "./row.ts";
 import { beginSandbox } from "./sandbox-begin.ts";
@@ -42,11 +43,12 @@ import { linksOf, segmentsOf } from "./sealed-segments.ts";
 import { newestSnapshots, pausingSandboxes } from "./snapshot-queries.ts";
 
 /** {@link SandboxStore} over SQLite. Reads are answered at once; writes share transactions (see {@link Database}). */
-export class SqliteSandboxStore implements SandboxStore {
+export class SqliteSandboxStore extends SqliteKeptSnapshots implements SandboxStore {
   readonly #database: Database;
   readonly #clock: Clock;
 
   constructor(database: Database, clock: Clock) {
+    super(database);
     this.#database = database;
     this.#clock = clock;
   }

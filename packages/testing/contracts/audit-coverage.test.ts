@@ -228,6 +228,8 @@ const kinds: Readonly<Record<SandboxChangeKind, true>> = {
   publish: true,
   fail: true,
   "claim-pause": true,
+  "claim-snapshot": true,
+  "keep-snapshot": true,
   "abort-pause": true,
   "commit-pause": true,
   "claim-resume": true,

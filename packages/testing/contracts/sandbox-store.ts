@@ -284,6 +284,8 @@ export function sandboxStoreContract(name: string, open: () => Promise<OpenedSto
         publish: ["creating", "resuming"],
         fail: ["creating"],
         "claim-pause": ["running"],
+        "claim-snapshot": ["running"],
+        "keep-snapshot": ["pausing"],
         "abort-pause": ["pausing"],
         "commit-pause": ["pausing"],
         "claim-resume": ["paused"],

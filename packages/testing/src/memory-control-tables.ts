@@ -27,9 +27,11 @@ import {
   type TenantRecord,
   type WorkerId,
 } from "@space/model";
+import { MemoryKeptSnapshots } from "./memory-kept-snapshots.ts";
 import { PlaceIndex, TimeIndex } from "./memory-row-index.ts";
 import {
   changeRow,
+  isListed,
   liveStates,
   mayChange,
   newestSnapshot,
@@ -60,6 +62,7 @@ export class MemoryControlTables {
   readonly #tenants = new Map<TenantId, TenantRecord & { live: number }>();
   readonly #keys = new Map<Digest, ApiKeyRecord & { revoked: boolean }>();
   readonly signingKeys = new MemorySigningKeys();
+  readonly kept = new MemoryKeptSnapshots(() => this.all());
   readonly #idempotency = new Map<string, { readonly sandboxId: SandboxId; readonly fingerprint: Digest }>();
   readonly #idempotencyOf = new Map<SandboxId, string>();
   readonly #orders = new Map<number, Order>();
@@ -87,6 +90,7 @@ export class MemoryControlTables {
     const name = idempotency && `${tenantId} ${idempotency.key}`;
     const repeated = name === undefined ? undefined : this.#idempotency.get(name);
     if (repeated !== undefined) return { kind: "repeated", ...repeated };
+    if (!this.kept.mayBeginWith(sandbox)) return { kind: "origin-gone" };
     const tenant = this.#tenant(tenantId);
     if (tenant.live >= tenant.sandboxLimit) return { kind: "limit", limit: tenant.sandboxLimit };
     tenant.live += 1;
@@ -114,6 +118,7 @@ export class MemoryControlTables {
     this.#file(before, row);
     tenant.live += Number(liveStates.has(row.record.state)) - Number(liveStates.has(before.state));
     if (change.kind === "fail") this.#forgetKey(on.sandboxId);
+    if (change.kind === "keep-snapshot") this.kept.keep(change.kept);
     this.onChange(before, row.record);
     return { kind: "won", record: row.record, effects: this.enqueue(effects) };
   }
@@ -375,23 +380,3 @@ function recoverableMs({ state, autoRecover, snapshot, endAtMs }: SandboxRecord)
 }
 
 type Position = Pick<SandboxRecord, "startedAtMs" | "sandboxId">;
-
-function isListed(
-  record: SandboxRecord,
-  { states, metadata, template, startedAfterMs }: ListSandboxes,
-): boolean {
-  const shown = shownAs(record);
-  return (
-    shown !== undefined &&
-    states.includes(shown) &&
-    (template === undefined || record.template === template) &&
-    (startedAfterMs === undefined || record.startedAtMs > startedAfterMs) &&
-    Object.entries(metadata).every(([key, value]) => record.metadata[key] === value)
-  );
-}
-
-function shownAs({ state }: SandboxRecord): ListSandboxes["states"][number] | undefined {
-  if (state === "running" || state === "lost") return state;
-  const isBroughtBack = state === "paused" || state === "pausing" || state === "resuming";
-  return isBroughtBack ? "paused" : undefined;
-}

@@ -12,6 +12,7 @@ import {
   firstGeneration,
   freezeIdentity,
   type Generation,
+  type ListSandboxes,
   type NewSandbox,
   type SandboxChange,
   type SandboxRecord,
@@ -39,6 +40,8 @@ const from: Readonly<Record<SandboxChange["kind"], readonly SandboxState[]>> = {
   publish: ["creating", "resuming"],
   fail: ["creating"],
   "claim-pause": ["running"],
+  "claim-snapshot": ["running"],
+  "keep-snapshot": ["pausing"],
   "abort-pause": ["pausing"],
   "commit-pause": ["pausing"],
   "claim-resume": ["paused", "lost"],
@@ -53,7 +56,7 @@ const from: Readonly<Record<SandboxChange["kind"], readonly SandboxState[]>> = {
 
 /** A new row, as `begin` writes it. */
 export function newRow(sandbox: NewSandbox): SandboxRow {
-  const { identity, claim, idempotency: _key, ...rest } = sandbox;
+  const { identity, claim, idempotency: _key, origin = null, ...rest } = sandbox;
   const record: SandboxRecord = {
     ...rest,
     sandboxId: identity.sandboxId,
@@ -61,6 +64,8 @@ export function newRow(sandbox: NewSandbox): SandboxRow {
     revision: 1,
     generation: firstGeneration,
     execution: { identity: freezeIdentity(identity), state: "starting", publicKey: null },
+    goesOn: false,
+    origin,
     claim,
     startedAtMs: sandbox.createdAtMs,
     certificateHead: null,
@@ -82,7 +87,9 @@ export function newRow(sandbox: NewSandbox): SandboxRow {
 export function mayChange({ record }: SandboxRow, { on, change }: ChangeRequest): boolean {
   if (record.revision !== on.revision || !from[change.kind].includes(record.state)) return false;
   if (change.kind === "publish") return record.certificateHead === change.certificate.previous;
-  if (change.kind === "commit-pause") return (record.snapshot?.digest ?? null) === change.manifest.previous;
+  if (change.kind === "keep-snapshot") return record.goesOn;
+  if (change.kind === "commit-pause")
+    return !record.goesOn && (record.snapshot?.digest ?? null) === change.manifest.previous;
   if (change.kind !== "claim-resume") return true;
   return record.snapshot !== null && record.generation + 1n === change.identity.generation;
 }
@@ -100,7 +107,7 @@ export function changeRow(row: SandboxRow, change: SandboxChange, nowMs: number)
     const { digest, countersigned } = change.manifest;
     row.manifests.set(digest, { countersigned, generation: record.generation });
   }
-  if (change.kind === "claim-pause" || change.kind === "claim-resume")
+  if (change.kind === "claim-pause" || change.kind === "claim-snapshot" || change.kind === "claim-resume")
     row.segments = [...change.sealed.toReversed(), ...row.segments];
   if (change.kind === "finish-kill") {
     row.manifests.clear();
@@ -126,7 +133,11 @@ function changesOf(record: SandboxRecord, change: SandboxChange): Partial<Sandbo
     case "fail":
       return { state: "failed", claim: null, execution: ended, reason: change.reason };
     case "claim-pause":
-      return { state: "pausing", claim: change.claim };
+      return { state: "pausing", claim: change.claim, goesOn: false };
+    case "claim-snapshot":
+      return { state: "pausing", claim: change.claim, goesOn: true };
+    case "keep-snapshot":
+      return {};
     case "abort-pause":
       return { state: "running", claim: null };
     case "commit-pause": {
@@ -200,4 +211,26 @@ export function newestSnapshot({ record, manifests }: SandboxRow): readonly Stor
   const stored = snapshot === null ? undefined : manifests.get(snapshot.digest);
   if (snapshot === null || stored === undefined || state === "killing") return [];
   return [{ sandboxId, digest: snapshot.digest, countersigned: stored.countersigned }];
+}
+
+/** Whether a list with this query has it. */
+export function isListed(
+  record: SandboxRecord,
+  { states, metadata, template, startedAfterMs }: ListSandboxes,
+): boolean {
+  const shown = shownAs(record);
+  return (
+    shown !== undefined &&
+    states.includes(shown) &&
+    (template === undefined || record.template === template) &&
+    (startedAfterMs === undefined || record.startedAtMs > startedAfterMs) &&
+    Object.entries(metadata).every(([key, value]) => record.metadata[key] === value)
+  );
+}
+
+function shownAs({ state, goesOn }: SandboxRecord): ListSandboxes["states"][number] | undefined {
+  if (state === "running" || state === "lost") return state;
+  if (state === "pausing" && goesOn) return "running";
+  const isBroughtBack = state === "paused" || state === "pausing" || state === "resuming";
+  return isBroughtBack ? "paused" : undefined;
 }

@@ -9,6 +9,7 @@ import type {
   CapabilityId,
   Digest,
   SandboxId,
+  SnapshotId,
   TenantId,
   TenantKeyId,
   WorkerId,
@@ -166,7 +167,7 @@ export interface AuditFields {
     readonly certificate: Digest;
     readonly previous: Digest | null;
     readonly restoredFrom: Digest | null;
-    readonly reason: "create" | "resume";
+    readonly reason: "create" | "resume" | "fork" | "template";
   };
   /** R-5: the control plane's word on where a sandbox's chain ends. */
   "chain-head/issued": {
@@ -180,7 +181,14 @@ export interface AuditFields {
     readonly sandboxId: SandboxId;
     readonly generation: string;
     readonly manifest: Digest;
-    readonly reason: "pause";
+    /** `snapshot`: it is kept apart, and its sandbox goes on. */
+    readonly reason: "pause" | "snapshot";
+  };
+  /** R-5: a new sandbox begins with the snapshot of another one. */
+  "origin/issued": {
+    readonly sandboxId: SandboxId;
+    readonly parent: Digest;
+    readonly reason: "fork" | "template";
   };
   /** R-12: each time that it is told; the receiver's own event says when it was carried out. */
   "retirement/issued": { readonly identity: IdentityJson; readonly reason: RetirementReason };
@@ -245,6 +253,13 @@ export interface AuditFields {
     readonly code: ErrorCode;
   };
   /** Work without a caller failed; it is tried again. */
+  /** A snapshot was deleted, or a fork is done with it: nothing begins with it any more. */
+  "snapshot/released": {
+    readonly tenantId: TenantId;
+    readonly snapshotId: SnapshotId;
+    readonly sandboxId: SandboxId;
+    readonly manifest: Digest;
+  };
   /** What no snapshot needed was removed from the store, and what a pause came to need was put back; in chunks. */
   "snapshot/collected": {
     readonly tenantId: TenantId;

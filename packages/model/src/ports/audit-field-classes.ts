@@ -125,6 +125,8 @@ export const auditFieldClasses: AuditFieldClasses = {
   "lease/taken": { workerId: "public", position: "public", fenced: "public" },
   "worker/refused": { workerId: "public", problem: "public" },
   "order/undelivered": { workerId: "public", sandboxId: "public", order: "public", code: "public" },
+  "origin/issued": { sandboxId: "public", parent: "public", reason: "public" },
+  "snapshot/released": { tenantId: "public", snapshotId: "public", sandboxId: "public", manifest: "public" },
   "snapshot/collected": {
     tenantId: "public",
     keyId: "public",

@@ -7,6 +7,7 @@ import type { Digest, SandboxId, TenantId, WorkerId } from "../ids.ts";
 import type { SandboxState } from "../lifecycle.ts";
 import type { SealedSegment } from "../sealed-segment.ts";
 import type { MemoryKept } from "../snapshot.ts";
+import type { KeptSnapshot, KeptSnapshotStore, SandboxOrigin } from "./kept-snapshots.ts";
 import type { ListSandboxes } from "./sandbox-service.ts";
 import type { ExecutionLimits } from "./substrate.ts";
 
@@ -50,6 +51,10 @@ export interface SandboxRecord {
   readonly generation: Generation;
   /** The execution of that generation. */
   readonly execution: ExecutionRecord;
+  /** `pausing` for a snapshot alone: it goes on after it, and is shown as running. */
+  readonly goesOn: boolean;
+  /** R-5: the snapshot that it began with; null where it began empty. */
+  readonly origin: SandboxOrigin | null;
   /** Present exactly in the transitional states. */
   readonly claim: Claim | null;
   readonly createdAtMs: number;
@@ -126,9 +131,13 @@ export type SandboxChange =
   | { readonly kind: "fail"; readonly reason: string }
   /** running → pausing. `sealed` is remembered before an object of it can be anywhere, so that a kill finds them all. */
   | { readonly kind: "claim-pause"; readonly claim: Claim; readonly sealed: readonly SealedSegment[] }
+  /** running → pausing, for a snapshot of what goes on. It can be aborted and not committed. */
+  | { readonly kind: "claim-snapshot"; readonly claim: Claim; readonly sealed: readonly SealedSegment[] }
+  /** pausing for a snapshot: it is kept from now on. What it was taken of is as it was. */
+  | { readonly kind: "keep-snapshot"; readonly kept: KeptSnapshot }
   /** pausing → running, same execution. */
   | { readonly kind: "abort-pause" }
-  /** pausing → paused. Wins only if the manifest's `previous` is the stored head. The execution has ended. */
+  /** pausing (not for a snapshot alone) → paused. Wins only if the manifest's `previous` is the stored head. The execution has ended. */
   | {
       readonly kind: "commit-pause";
       readonly manifest: CommittedManifest;
@@ -195,6 +204,8 @@ export interface NewSandbox
   /** Its sandbox id is the new one's; its generation the first. */
   readonly identity: ExecutionIdentity;
   readonly claim: Claim;
+  /** What it begins with; absent: it begins empty. */
+  readonly origin?: SandboxOrigin;
   /** The same key with the same fingerprint of the request gets the first answer. */
   readonly idempotency?: { readonly key: string; readonly fingerprint: Digest };
 }
@@ -202,6 +213,8 @@ export interface NewSandbox
 export type BeginOutcome =
   | { readonly kind: "begun"; readonly record: SandboxRecord }
   | { readonly kind: "limit"; readonly limit: number }
+  /** The snapshot that it was to begin with is not there any more. */
+  | { readonly kind: "origin-gone" }
   | { readonly kind: "repeated"; readonly sandboxId: SandboxId; readonly fingerprint: Digest };
 
 /** A manifest with the key that must have signed it. */
@@ -242,7 +255,7 @@ export interface ChainToken {
  * with it. Calls may be made concurrently; a read sees every write that resolved before it. Throws `store/failed`
  * when the store cannot answer: never confused with absent.
  */
-export interface SandboxStore {
+export interface SandboxStore extends KeptSnapshotStore {
   read(sandboxId: SandboxId): Promise<SandboxRecord | undefined>;
   /** A tenant's sandboxes by start time, then id: `running`, `lost`, and as `paused` what a connect brings back whole. */
   list(tenantId: TenantId, query: ListSandboxes): Promise<readonly SandboxRecord[]>;
