@@ -11,6 +11,7 @@ import type {
   SandboxId,
   SandboxService,
   Secret,
+  SnapshotService,
   WorkerControl,
   WorkerHandle,
   WorkerId,
@@ -56,7 +57,7 @@ export interface AttachedWorker {
 }
 
 export interface ControlPlane {
-  readonly service: SandboxService;
+  readonly service: SandboxService & SnapshotService;
   /** `asked` counts look-ups since the start. */
   readonly routes: RouteSource & { readonly asked: number };
   readonly administration: Administration;

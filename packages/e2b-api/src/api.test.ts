@@ -84,10 +84,10 @@ for (const [name, start] of [
       const wrong = await api.ask({ method: "PUT", path: "/v2/sandboxes", headers: goodKey });
       assert.equal(wrong.status, 405);
       assert.equal(wrong.headers.allow, "GET, HEAD, OPTIONS, POST");
-      const later = await api.ask({ ...json("{}"), path: `/sandboxes/${id}/fork` });
+      const later = await api.ask({ ...json("{}"), path: "/v3/templates" });
       assert.deepEqual(JSON.parse(later.text), {
         code: 501,
-        message: "not supported yet: POST /sandboxes/{sandboxID}/fork",
+        message: "not supported yet: POST /v3/templates",
       });
     });
 

@@ -7,7 +7,6 @@ import {
   type Clock,
   type ErrorCode,
   isSpaceError,
-  type SandboxService,
   Secret,
   SpaceError,
 } from "@space/model";
@@ -16,13 +15,14 @@ import { type Answer, type ApiResponse, errorAnswer, sendAnswer } from "./answer
 import { type ApiRequest, dropRest, readJson } from "./body.ts";
 import { preflight } from "./cors.ts";
 import { type ApiLimits, defaultLimits } from "./limits.ts";
-import { type OperationPorts, operations, readsBody } from "./operations.ts";
+import type { ApiService, OperationPorts } from "./operation-call.ts";
+import { operations, readsBody } from "./operations.ts";
 import { refusalOf, unsupported } from "./refusal.ts";
 import { matchRoute, type RouteMatch } from "./routes.ts";
 import { bodySchemas } from "./schema.ts";
 
 export interface E2bApiOptions {
-  readonly service: SandboxService;
+  readonly service: ApiService;
   /** Below which callers reach sandboxes: `space.test`, `space.test:8443`. Told to clients, never used here. */
   readonly domain: string;
   /** The version of E2B's agent protocol that the guests speak. */
@@ -164,7 +164,7 @@ async function operate(
   { caller, progress }: { readonly caller: ApiCaller; readonly progress: Progress },
   ports: Ports,
 ): Promise<Answer | undefined> {
-  const { name, sandboxId } = match;
+  const { name, sandboxId, templateId } = match;
   progress.operation = name;
   progress.sandboxId = sandboxId;
   let body: unknown = {};
@@ -175,7 +175,10 @@ async function operate(
     body = read.value;
   }
   const idempotencyKey = headerText(request, "idempotency-key");
-  return withDeadline(operations[name]({ caller, sandboxId, query, body, idempotencyKey }, ports), ports);
+  return withDeadline(
+    operations[name]({ caller, sandboxId, templateId, query, body, idempotencyKey }, ports),
+    ports,
+  );
 }
 
 /** Throws `deadline/passed` when it takes too long; what was running goes on to its own end. */

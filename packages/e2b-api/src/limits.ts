@@ -40,6 +40,8 @@ export const templateLengthLimit = 256;
 export const idempotencyKeyLimit = 128;
 /** Sizes and default of a page of a list. */
 export const pageLimit = 100;
+/** Children of one fork. */
+export const forkLimit = 100;
 /** `POST /sandboxes/{id}/refreshes` extends by no more than E2B allows. */
 export const refreshLimitSeconds = 3600;
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-import { type ListSandboxes, SpaceError } from "@space/model";
+import { type ListSandboxes, type ListSnapshots, SpaceError } from "@space/model";
 
-import { parseCursor } from "./cursor.ts";
+import { parseCursor, parseSnapshotCursor } from "./cursor.ts";
 import { type ApiLimits, pageLimit } from "./limits.ts";
 
 type State = ListSandboxes["states"][number];
@@ -32,6 +32,18 @@ export function parseListQuery(query: URLSearchParams, limits: ApiLimits): ListS
 export function parseUnpagedQuery(query: URLSearchParams, limits: ApiLimits): ListSandboxes {
   const metadata = parseMetadata(query.get("metadata"), limits);
   return { states: ["running"], metadata, order: "desc", limit: limits.unpagedList };
+}
+
+/** Reads the query of `GET /snapshots`. Throws `input/invalid` naming the parameter. */
+export function parseSnapshotQuery(query: URLSearchParams): ListSnapshots {
+  const given = (name: string): string | undefined => query.get(name) || undefined;
+  const [sandboxId, name, nextToken] = [given("sandboxID"), given("name"), given("nextToken")];
+  return {
+    ...(sandboxId === undefined ? {} : { sandboxId }),
+    ...(name === undefined ? {} : { name }),
+    limit: parseLimit(query.get("limit")),
+    ...(nextToken === undefined ? {} : { after: parseSnapshotCursor(nextToken) }),
+  };
 }
 
 /** `state=running,paused` or the parameter twice; both when there is none. */

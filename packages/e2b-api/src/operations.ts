@@ -2,14 +2,9 @@
 // Copyright 2026 The SPACE authors
 
 import {
-  type ApiCaller,
-  type Clock,
   type ConnectedSandbox,
-  isSpaceError,
   type Json,
   type ListSandboxes,
-  parseSandboxId,
-  type SandboxId,
   type SandboxService,
   type SandboxView,
   SpaceError,
@@ -18,29 +13,13 @@ import {
 import type { Answer } from "./answer.ts";
 import { createRequest, unsupportedFeature } from "./create-request.ts";
 import { cursorAfter } from "./cursor.ts";
-import type { ApiLimits } from "./limits.ts";
 import { parseListQuery, parseUnpagedQuery } from "./list-query.ts";
+import { type Call, type OperationPorts, sandboxIdOf } from "./operation-call.ts";
 import { unsupported } from "./refusal.ts";
 import type { OperationName } from "./routes.ts";
-import { type BodySchemas, type ConnectBody, type CreateBody, parseBody } from "./schema.ts";
-import { connectedJson, detailJson, listedJson, shownState, type ViewSettings } from "./views.ts";
-
-/** One authenticated request. Everything but `caller` is as the client wrote it. */
-export interface Call {
-  readonly caller: ApiCaller;
-  readonly sandboxId: string;
-  readonly query: URLSearchParams;
-  readonly body: unknown;
-  readonly idempotencyKey: string | undefined;
-}
-
-export interface OperationPorts {
-  readonly service: SandboxService;
-  readonly schemas: BodySchemas;
-  readonly limits: ApiLimits;
-  readonly clock: Clock;
-  readonly views: ViewSettings;
-}
+import { type ConnectBody, type CreateBody, parseBody } from "./schema.ts";
+import { deleteTemplate, fork, listSnapshots, takeSnapshot } from "./snapshot-operations.ts";
+import { connectedJson, detailJson, listedJson, shownState } from "./views.ts";
 
 type Operation = (call: Call, ports: OperationPorts) => Promise<Answer>;
 
@@ -58,6 +37,10 @@ export const readsBody: Readonly<Record<OperationName, boolean>> = {
   timeout: true,
   pause: true,
   refresh: true,
+  fork: true,
+  snapshot: true,
+  "list-snapshots": false,
+  "delete-template": false,
 };
 
 /** All of them throw what {@link SandboxService} throws, and `input/invalid`. */
@@ -74,6 +57,10 @@ export const operations: Readonly<Record<OperationName, Operation>> = {
   timeout,
   pause,
   refresh,
+  fork,
+  snapshot: takeSnapshot,
+  "list-snapshots": listSnapshots,
+  "delete-template": deleteTemplate,
 };
 
 async function create(call: Call, ports: OperationPorts, body: CreateBody): Promise<Answer> {
@@ -186,16 +173,6 @@ async function refresh(call: Call, ports: OperationPorts): Promise<Answer> {
   if (ports.clock.wallMs() + timeoutMs > endAtMs)
     await ports.service.setTimeout(call.caller, sandboxId, timeoutMs);
   return { status: 204 };
-}
-
-/** An id that is none names no sandbox. */
-function sandboxIdOf({ sandboxId }: Call): SandboxId {
-  try {
-    return parseSandboxId(sandboxId);
-  } catch (cause) {
-    if (!isSpaceError(cause, "input/invalid")) throw cause;
-    throw new SpaceError("sandbox/not-found", { sandboxId }, { cause });
-  }
 }
 
 function connectedAnswer(status: number, sandbox: ConnectedSandbox, ports: OperationPorts): Answer {

@@ -41,15 +41,20 @@ describe("a path", () => {
   it("is decoded segment by segment, so an encoded slash stays inside its segment", () => {
     assert.equal(matchRoute("GET", "/sandbox%65s").kind, "operation");
     assert.equal(matchRoute("GET", "/sandboxes%2Fx").kind, "unknown");
-    assert.deepEqual(matchRoute("DELETE", "/templates/a%2Fb%3Av1"), {
+    const named = matchRoute("DELETE", "/templates/a%2Fb%3Av1");
+    assert.deepEqual(named.kind === "operation" && [named.name, named.templateId], [
+      "delete-template",
+      "a/b:v1",
+    ]);
+    assert.deepEqual(matchRoute("GET", "/templates/a%2Fb%3Av1"), {
       kind: "unsupported",
-      path: "DELETE /templates/{templateID}",
+      path: "GET /templates/{templateID}",
     });
     assert.equal(matchRoute("GET", "/sandboxes/%zz").kind, "unknown");
   });
 
   it("that E2B has and SPACE has not yet is told from one that nobody has", () => {
-    assert.equal(matchRoute("POST", `/sandboxes/${id}/fork`).kind, "unsupported");
+    assert.equal(matchRoute("PUT", `/sandboxes/${id}/network`).kind, "unsupported");
     assert.equal(matchRoute("GET", "/sandboxes/metrics").kind, "unsupported");
     for (const path of [
       "/",

@@ -16,13 +16,18 @@ export type OperationName =
   | "list-unpaged"
   | "timeout"
   | "pause"
-  | "refresh";
+  | "refresh"
+  | "fork"
+  | "snapshot"
+  | "list-snapshots"
+  | "delete-template";
 
 export type RouteMatch =
   | {
       readonly kind: "operation";
       readonly name: OperationName;
       readonly sandboxId: string;
+      readonly templateId: string;
       readonly path: string;
     }
   | { readonly kind: "unsupported"; readonly path: string }
@@ -44,6 +49,10 @@ const served: readonly (readonly [method: string, path: string, name: OperationN
   ["POST", "/sandboxes/{sandboxID}/pause", "pause"],
   ["POST", "/sandboxes/{sandboxID}/timeout", "timeout"],
   ["POST", "/sandboxes/{sandboxID}/refreshes", "refresh"],
+  ["POST", "/sandboxes/{sandboxID}/fork", "fork"],
+  ["POST", "/sandboxes/{sandboxID}/snapshots", "snapshot"],
+  ["GET", "/snapshots", "list-snapshots"],
+  ["DELETE", "/templates/{templateID}", "delete-template"],
 ];
 
 interface Route {
@@ -70,7 +79,14 @@ export function matchRoute(method: string, path: string): RouteMatch {
   const asked = method === "HEAD" ? "GET" : method;
   const route = candidates.find((candidate) => candidate.method === asked);
   if (route?.name !== undefined) {
-    return { kind: "operation", name: route.name, sandboxId: sandboxIdAt(route, segments), path: route.path };
+    const templateId = parameterAt(route, "{templateID}", segments);
+    return {
+      kind: "operation",
+      name: route.name,
+      sandboxId: sandboxIdAt(route, segments),
+      templateId,
+      path: route.path,
+    };
   }
   if (route !== undefined) return { kind: "unsupported", path: `${route.method} ${route.path}` };
   if (candidates.length === 0) return { kind: "unknown" };
@@ -79,8 +95,12 @@ export function matchRoute(method: string, path: string): RouteMatch {
 
 /** E2B's first SDK writes `<id>-<clientID>`; what follows the id names nothing. */
 function sandboxIdAt(route: Route, segments: readonly string[]): string {
-  const at = route.segments.indexOf("{sandboxID}");
-  return at === -1 ? "" : (segments[at] ?? "").replace(/-[a-z0-9]{1,32}$/, "");
+  return parameterAt(route, "{sandboxID}", segments).replace(/-[a-z0-9]{1,32}$/, "");
+}
+
+function parameterAt(route: Route, name: string, segments: readonly string[]): string {
+  const at = route.segments.indexOf(name);
+  return at === -1 ? "" : (segments[at] ?? "");
 }
 
 /** Undefined when the encoding is broken. A decoded `/` stays inside its segment. */

@@ -14,6 +14,7 @@ import * as v from "valibot";
 import {
   type ApiLimits,
   defaultTimeoutSeconds,
+  forkLimit,
   refreshLimitSeconds,
   templateLengthLimit,
   variableLengthLimit,
@@ -61,6 +62,8 @@ export function bodySchemas(limits: ApiLimits) {
     resume: body({ ...connect, timeout: v.optional(timeout, v1), autoPause: v.optional(flag) }),
     timeout: body({ timeout }),
     pause: body({ memory: v.optional(flag, true) }),
+    snapshot: body({ name: v.optional(snapshotName) }),
+    fork: body({ timeout: v.optional(timeout, v2), count: v.optional(forks, 1) }),
     refresh: body({ duration: v.optional(seconds(refreshLimitSeconds), v1) }),
   };
 }
@@ -95,6 +98,16 @@ const template = v.pipe(
     /^(?:[A-Za-z0-9][A-Za-z0-9._-]*\/)?[A-Za-z0-9][A-Za-z0-9._-]*(?::[A-Za-z0-9][A-Za-z0-9._-]*)?$/,
     "must be name, name:tag or namespace/name:tag",
   ),
+);
+
+/** What has the form of a template's name or is empty; which names are free, the service says. */
+const snapshotName = v.union([v.literal(""), template], "must be name or name:tag");
+
+const forks = v.pipe(
+  v.number("must be a number"),
+  v.integer("must be a whole number"),
+  v.minValue(1, "must be at least 1"),
+  v.maxValue(forkLimit, `must be at most ${forkLimit}`),
 );
 
 const digest = v.pipe(

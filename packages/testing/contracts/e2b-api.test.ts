@@ -236,6 +236,74 @@ for (const [version, { Sandbox, ...sdk }] of sdks) {
   });
 }
 
+describe("snapshots and forks, through E2B's newest client", () => {
+  const { Sandbox } = e2b51;
+  const options = (more: object = {}) => ({ apiKey: key, apiUrl, ...more });
+
+  it("takes snapshots, creates from them, lists them page by page, and deletes each once", async () => {
+    const sandbox = await Sandbox.create("base", options());
+    const { endAt } = await sandbox.getInfo();
+    const plain = await sandbox.createSnapshot();
+    assert.match(plain.snapshotId, /^s[a-z0-9]{19}:default$/);
+    assert.deepEqual(plain.names, []);
+    const named = await sandbox.createSnapshot({ name: "mine:v1" });
+    assert.equal(named.snapshotId, `${callerOf("a").tenantId}/mine:v1`);
+    assert.deepEqual(named.names, [named.snapshotId]);
+    assert.deepEqual((await sandbox.getInfo()).endAt, endAt);
+    for (const { snapshotId } of [plain, named]) {
+      await Sandbox.create(snapshotId, options());
+      assert.equal(service.created.at(-1)?.template, snapshotId);
+    }
+    const pages = Sandbox.listSnapshots(options({ limit: 1 }));
+    const seen: unknown[] = [];
+    while (pages.hasNext) seen.push(...(await pages.nextItems()));
+    assert.deepEqual(seen, [named, plain]);
+    assert.deepEqual(await sandbox.listSnapshots().nextItems(), [named, plain]);
+    assert.deepEqual(await Sandbox.listSnapshots(options({ name: "nobody's" })).nextItems(), []);
+    assert.deepEqual(await Sandbox.listSnapshots(options({ sandboxId: "nobody's" })).nextItems(), []);
+    for (const { snapshotId } of [plain, named]) {
+      assert.equal(await Sandbox.deleteSnapshot(snapshotId, options()), true, snapshotId);
+      assert.equal(await Sandbox.deleteSnapshot(snapshotId, options()), false, snapshotId);
+      await assert.rejects(Sandbox.create(snapshotId, options()), /404/);
+    }
+    assert.equal(await Sandbox.deleteSnapshot("base", options()), false, "no template of the installation");
+  });
+
+  it("forks: one entry for each child, a sandbox or why there is none", async () => {
+    const sandbox = await Sandbox.create("base", options());
+    const [child] = await sandbox.fork();
+    assert.ok(child instanceof Sandbox);
+    assert.notEqual(child.sandboxId, sandbox.sandboxId);
+    assert.equal((await child.getInfo()).state, "running");
+    const many = await sandbox.fork({ count: 100, timeoutMs: 5000 });
+    assert.equal(many.filter((one) => one instanceof Sandbox).length, 100);
+    assert.ok(many[0] instanceof Sandbox);
+    assert.equal((await many[0].getInfo()).endAt.getTime(), nowMs + 5000);
+    const limited = await sandbox.fork({ count: 20 });
+    assert.equal(limited.filter((one) => one instanceof e2b51.RateLimitError).length, 2);
+  });
+
+  it("says why not: gone, paused, busy; and no other number than 1 to 100", async () => {
+    const sandbox = await Sandbox.create("base", options());
+    for (const count of [0, 101, 1.5])
+      await assert.rejects(sandbox.fork({ count }), /400: count must be/, String(count));
+    await assert.rejects(sandbox.createSnapshot({ name: "a b" }), /400: name must be/);
+    for (const make of [() => sandbox.createSnapshot(), () => sandbox.fork()]) {
+      service.failNext = new SpaceError("substrate/failed", { step: "snapshot" });
+      await assert.rejects(make(), e2b51.ServiceBusyError);
+      assert.equal((await sandbox.getInfo()).state, "running");
+    }
+    await sandbox.pause();
+    await assert.rejects(sandbox.createSnapshot(), /409/);
+    await assert.rejects(sandbox.fork(), /409/);
+    await sandbox.kill();
+    await assert.rejects(sandbox.createSnapshot(), e2b51.SandboxNotFoundError);
+    await assert.rejects(sandbox.fork(), e2b51.SandboxNotFoundError);
+    const [first, second] = [await raw("/snapshots?limit=0"), await raw("/snapshots?nextToken=x")];
+    assert.deepEqual([first.status, second.status], [400, 400]);
+  });
+});
+
 describe("the paths that these SDKs do not use", () => {
   const post = async (
     path: string,

@@ -8,6 +8,7 @@ import { enrolmentStoreContract } from "./enrolment-store.ts";
 import { installationStoreContract } from "./installation-store.ts";
 import { receiverStoreContract } from "./receiver-store.ts";
 import { type OpenedStore, sandboxStoreContract } from "./sandbox-store.ts";
+import { sandboxStoreKeptContract } from "./sandbox-store-kept.ts";
 import { sandboxStoreQueryContract } from "./sandbox-store-queries.ts";
 import { sandboxStoreSealedContract } from "./sandbox-store-sealed.ts";
 import { signingKeyStoreContract } from "./signing-key-store.ts";
@@ -26,6 +27,7 @@ const open = async (): Promise<OpenedStore> => openOn(new MemoryControlTables(),
 sandboxStoreContract("memory", open);
 sandboxStoreQueryContract("memory", open);
 sandboxStoreSealedContract("memory", open);
+sandboxStoreKeptContract("memory", open);
 installationStoreContract("memory", open);
 signingKeyStoreContract("memory", open);
 receiverStoreContract("memory", open);

@@ -14,6 +14,7 @@ import { enrolmentStoreContract } from "./enrolment-store.ts";
 import { installationStoreContract } from "./installation-store.ts";
 import { receiverStoreContract } from "./receiver-store.ts";
 import { type OpenedStore, sandboxStoreContract } from "./sandbox-store.ts";
+import { sandboxStoreKeptContract } from "./sandbox-store-kept.ts";
 import { sandboxStoreQueryContract } from "./sandbox-store-queries.ts";
 import { sandboxStoreSealedContract } from "./sandbox-store-sealed.ts";
 import { signingKeyStoreContract } from "./signing-key-store.ts";
@@ -45,6 +46,7 @@ const open = async (): Promise<OpenedStore> =>
 sandboxStoreContract("sqlite", open);
 sandboxStoreQueryContract("sqlite", open);
 sandboxStoreSealedContract("sqlite", open);
+sandboxStoreKeptContract("sqlite", open);
 installationStoreContract("sqlite", open);
 signingKeyStoreContract("sqlite", open);
 receiverStoreContract("sqlite", open);

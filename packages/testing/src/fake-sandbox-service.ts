@@ -9,14 +9,21 @@ import {
   type ConnectedSandbox,
   type ConnectSandbox,
   type CreateSandbox,
+  type ForkedSandbox,
+  type ForkSandbox,
+  isSpaceError,
   type ListSandboxes,
+  type ListSnapshots,
   newSandboxId,
+  newSnapshotId,
   parseDigest,
   parseWorkerId,
   type SandboxId,
   type SandboxService,
   type SandboxView,
   Secret,
+  type SnapshotService,
+  type SnapshotView,
   SpaceError,
 } from "@space/model";
 
@@ -39,9 +46,10 @@ export interface FakeServiceOptions {
  * A sandbox service in memory: it keeps tenants, states, ends and generations as the real one promises, and runs nothing.
  * `failNext` makes the next call after authentication fail.
  */
-export class FakeSandboxService implements SandboxService {
+export class FakeSandboxService implements SandboxService, SnapshotService {
   readonly #options: FakeServiceOptions;
   readonly #sandboxes = new Map<SandboxId, Held>();
+  #snapshots: readonly (SnapshotView & Pick<ApiCaller, "tenantId">)[] = [];
   /** What the callers asked to create, in order. */
   readonly created: CreateSandbox[] = [];
   failNext: SpaceError | undefined;
@@ -60,7 +68,10 @@ export class FakeSandboxService implements SandboxService {
   async create(caller: ApiCaller, request: CreateSandbox): Promise<ConnectedSandbox> {
     this.#maybeFail();
     const { templates = ["base"], sandboxesPerTenant = 1000 } = this.#options;
-    if (!templates.includes(request.template)) {
+    const isSnapshot = this.#snapshots.some(
+      ({ tenantId, template }) => tenantId === caller.tenantId && template === request.template,
+    );
+    if (!isSnapshot && !templates.includes(request.template)) {
       throw new SpaceError("template/not-found", { template: request.template });
     }
     if (this.#of(caller).length >= sandboxesPerTenant) {
@@ -140,6 +151,67 @@ export class FakeSandboxService implements SandboxService {
   async kill(caller: ApiCaller, sandboxId: SandboxId): Promise<void> {
     this.#held(caller, sandboxId);
     this.#sandboxes.delete(sandboxId);
+  }
+
+  async snapshot(caller: ApiCaller, sandboxId: SandboxId, name: string | undefined): Promise<SnapshotView> {
+    const held = this.#held(caller, sandboxId);
+    if (held.view.state !== "running") throw conflict(held.view);
+    const snapshotId = newSnapshotId({ bytes: (length) => randomBytes(length) });
+    const named =
+      name === undefined ? undefined : `${caller.tenantId}/${name.includes(":") ? name : `${name}:default`}`;
+    const view: SnapshotView = {
+      template: named ?? `${snapshotId}:default`,
+      snapshotId,
+      names: named === undefined ? [] : [named],
+      sandboxId,
+      digest: parseDigest("e".repeat(64)),
+      memory: "none",
+      sizeBytes: 4096,
+      createdAtMs: this.#options.clock.wallMs(),
+    };
+    this.#snapshots = [{ ...view, tenantId: caller.tenantId }, ...this.#snapshots];
+    return view;
+  }
+
+  async listSnapshots(caller: ApiCaller, request: ListSnapshots): Promise<readonly SnapshotView[]> {
+    this.#maybeFail();
+    const found = this.#snapshots.filter(
+      ({ tenantId, sandboxId, names }) =>
+        tenantId === caller.tenantId &&
+        (request.sandboxId === undefined || request.sandboxId === sandboxId) &&
+        (request.name === undefined || names.some((name) => name.includes(request.name ?? ""))),
+    );
+    const at = found.findIndex(({ snapshotId }) => snapshotId === request.after?.snapshotId);
+    return found.slice(at + 1, at + 1 + request.limit);
+  }
+
+  async deleteSnapshot(caller: ApiCaller, template: string): Promise<void> {
+    this.#maybeFail();
+    const left = this.#snapshots.filter(
+      (snapshot) => snapshot.tenantId !== caller.tenantId || snapshot.template !== template,
+    );
+    if (left.length === this.#snapshots.length) throw new SpaceError("template/not-found", { template });
+    this.#snapshots = left;
+  }
+
+  async fork(
+    caller: ApiCaller,
+    sandboxId: SandboxId,
+    { count, timeoutMs }: ForkSandbox,
+  ): Promise<readonly ForkedSandbox[]> {
+    const { view } = this.#held(caller, sandboxId);
+    if (view.state !== "running") throw conflict(view);
+    const request = { ...view, timeoutMs, variables: {}, keepMemory: true, workerId: defaultWorker };
+    const forked: ForkedSandbox[] = [];
+    for (let at = 0; at < count; at += 1) {
+      try {
+        forked.push({ kind: "sandbox", sandbox: await this.create(caller, request) });
+      } catch (error) {
+        if (!isSpaceError(error)) throw error;
+        forked.push({ kind: "failed", error });
+      }
+    }
+    return forked;
   }
 
   #resume(held: Held, request: ConnectSandbox): ConnectedSandbox {

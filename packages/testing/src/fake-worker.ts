@@ -264,7 +264,7 @@ export class FakeWorker implements WorkerControl, RecordReceiver, ReceiverFeed {
 
   snapshot(
     identity: ExecutionIdentity,
-    { previousManifest, chain }: SnapshotLinks,
+    { previousManifest, chain, goesOn = false }: SnapshotLinks,
     { keyId }: Pick<TenantKey, "keyId">,
   ): Promise<SnapshotAnswer> {
     const { sandboxId } = identity;
@@ -283,7 +283,7 @@ export class FakeWorker implements WorkerControl, RecordReceiver, ReceiverFeed {
         chain,
         keyId,
         substrate: "namespace",
-        memory: this.canFreeze ? "frozen-on-worker" : "none",
+        memory: this.canFreeze && !goesOn ? "frozen-on-worker" : "none",
         filesystem: [{ digest: chunk, sizeBytes: process.files.length + 1 }],
         createdAtSeconds: Math.floor(this.#clock.wallMs() / 1000),
       } as const;

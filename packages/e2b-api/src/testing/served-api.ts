@@ -20,16 +20,10 @@ import {
   type IncomingHttpStatusHeader,
 } from "node:http2";
 
-import {
-  type ApiCaller,
-  type AuditFields,
-  type Clock,
-  parseTenantId,
-  type SandboxService,
-  SpaceError,
-} from "@space/model";
+import { type ApiCaller, type AuditFields, type Clock, parseTenantId, SpaceError } from "@space/model";
 
 import { createE2bApi, type E2bApiOptions } from "../api.ts";
+import type { ApiService } from "../operation-call.ts";
 
 const caller: ApiCaller = { tenantId: parseTenantId("ten_aaaaaaaaaaaaaaaa"), keyId: "k1" };
 export const goodKey = { "x-api-key": "e2b_00" };
@@ -51,7 +45,7 @@ function stoppedClock(): Clock & { readonly pass: () => void } {
 }
 
 /** Knows one key, and fails every other call that a test does not replace. */
-function serviceWith(replaced: Partial<SandboxService>): SandboxService {
+function serviceWith(replaced: Partial<ApiService>): ApiService {
   const unasked = (): never => {
     throw new TypeError("this test asks for none of that");
   };
@@ -69,6 +63,10 @@ function serviceWith(replaced: Partial<SandboxService>): SandboxService {
     pause: unasked,
     setTimeout: unasked,
     kill: unasked,
+    snapshot: unasked,
+    listSnapshots: unasked,
+    deleteSnapshot: unasked,
+    fork: unasked,
     ...replaced,
   };
 }
@@ -104,9 +102,9 @@ async function listen(server: Server | Http2Server): Promise<number> {
   return address.port;
 }
 
-export type Start = (service: Partial<SandboxService>, options?: Partial<E2bApiOptions>) => Promise<Running>;
+export type Start = (service: Partial<ApiService>, options?: Partial<E2bApiOptions>) => Promise<Running>;
 
-function apiWith(service: Partial<SandboxService>, options: Partial<E2bApiOptions>) {
+function apiWith(service: Partial<ApiService>, options: Partial<E2bApiOptions>) {
   const clock = stoppedClock();
   const heard: AuditFields["api/answered"][] = [];
   const failures: unknown[] = [];
