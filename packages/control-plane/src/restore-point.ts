@@ -49,7 +49,8 @@ export async function readRestorePoint(parts: ControlParts, record: SandboxRecor
   if (snapshot === null || stored == null) throw refused("missing");
   // by any key that was ever ours: it is the store that says which manifest is the newest.
   const signed = verifyCountersigned(stored.countersigned, parts.keys.archive);
-  const { digest } = snapshot;
+  const digest = manifestDigest(signed);
+  if (digest !== snapshot.digest) throw refused("digest");
   const manifest = verifySigned(signed, { ...stored, digest });
   if (manifest.identity.sandboxId !== sandboxId) throw refused("other sandbox");
   return { manifest, digest };
@@ -75,7 +76,6 @@ function verifySigned(
   signed: string,
   { digest, executionPublicKey }: { readonly digest: Digest; readonly executionPublicKey: string },
 ): SnapshotManifest {
-  if (manifestDigest(signed) !== digest) throw refused("digest");
   readVouchedManifest(signed, digest); // says which version it is, where that is known no more
   return verifyManifest(signed, importPublicKey(executionPublicKey));
 }

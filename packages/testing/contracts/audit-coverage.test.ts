@@ -30,6 +30,16 @@ const pausedAgain = [
   "c retirement/issued its sandbox changed",
 ];
 
+const snapshotted = [
+  "c sandbox/changed claim-snapshot, pausing, asked",
+  "c manifest/countersigned snapshot",
+  "c sandbox/changed keep-snapshot, pausing, done",
+  "c sandbox/changed take-over, pausing, done",
+  "c sandbox/changed abort-pause, running, done",
+  "a execution/paused",
+  "a execution/pause-aborted",
+];
+
 const lifecycle: readonly AuditRow[] = [
   {
     what: "create",
@@ -49,6 +59,29 @@ const lifecycle: readonly AuditRow[] = [
       "c sandbox/changed fail, failed, failed: substrate/failed",
       "c retirement/issued its sandbox changed",
       "a command/refused activate, substrate/failed",
+    ],
+  },
+  {
+    what: "a snapshot of what goes on",
+    given: (scene) => scene.create(),
+    done: async (scene) => {
+      await scene.rig.service.snapshot(scene.rig.caller, scene.id, undefined);
+    },
+    said: snapshotted,
+  },
+  {
+    what: "a fork",
+    given: (scene) => scene.create(),
+    done: async (scene) => {
+      await scene.rig.service.fork(scene.rig.caller, scene.id, { count: 1, timeoutMs: 60_000 });
+    },
+    said: [
+      ...snapshotted,
+      "c sandbox/changed begin, creating, asked",
+      "c certificate/issued fork",
+      "c sandbox/changed publish, running, done",
+      "b execution/activated",
+      "b execution/installed first",
     ],
   },
   {

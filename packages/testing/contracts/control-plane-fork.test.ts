@@ -64,6 +64,7 @@ describe("a fork", () => {
       parents.add(JSON.stringify(certificate.origin));
     }
     assert.deepEqual([keys.size, parents.size], [5, 1], "of one manifest, with a key each");
+    assert.equal(rig.audit.of("origin/issued").filter(({ reason }) => reason === "fork").length, 5);
     const route = await fleet.route(source.sandboxId, source.accessToken);
     assert.equal(
       await fleet.verdict([a, b].find((side) => side.workerId === source.workerId) ?? a, route),
