@@ -30,9 +30,9 @@ export const faultMutants: readonly Mutant[] = [
     edits: [
       {
         file: activate,
-        find: "{ filesystem: source.archives.read(source.manifest.filesystem) }",
+        find: "takeApart(source.archives.read(source.manifest.filesystem))",
         replace:
-          '{ filesystem: (async function* () { try { yield* source.archives.read(source.manifest.filesystem); } catch { yield Buffer.from("files "); } })() }',
+          'takeApart((async function* () { try { yield* source.archives.read(source.manifest.filesystem); } catch { yield Buffer.from("files "); } })())',
       },
     ],
   },
