@@ -26,8 +26,8 @@ export interface BringUp {
   readonly worker: WorkerHandle;
   /** The verified snapshot to begin from. */
   readonly from: RestoreFrom | undefined;
-  /** Life of the run, from the moment that it runs. */
-  readonly timeoutMs: number;
+  /** Of the run, from the moment that it runs; null: the sandbox is moved, and its start and end stay as they are. */
+  readonly timeoutMs: number | null;
 }
 
 /**
@@ -112,7 +112,6 @@ function publish(
   { record, worker, timeoutMs }: BringUp,
   certificate: PublishedCertificate,
 ): Promise<ChangeOutcome> {
-  const nowMs = parts.clock.wallMs();
   const { snapshot, sandboxId } = record;
   // Frozen processes of the old generation elsewhere never go on; here the worker has ended or continued them.
   const stranded = snapshot?.frozenOn ?? worker.workerId;
@@ -122,10 +121,20 @@ function publish(
       : [{ kind: "discard", sandboxId, workerId: stranded, manifest: snapshot.digest }];
   return parts.sandboxes.change({
     on: record,
-    change: { kind: "publish", certificate, startedAtMs: nowMs, endAtMs: nowMs + timeoutMs },
+    change: { kind: "publish", certificate, ...timesOf(parts, record, timeoutMs) },
     effects,
     why: "done",
   });
+}
+
+function timesOf(
+  { clock }: ControlParts,
+  { startedAtMs, endAtMs }: SandboxRecord,
+  timeoutMs: number | null,
+): { readonly startedAtMs: number; readonly endAtMs: number } {
+  if (timeoutMs === null) return { startedAtMs, endAtMs };
+  const nowMs = clock.wallMs();
+  return { startedAtMs: nowMs, endAtMs: nowMs + timeoutMs };
 }
 
 export type GivenUp =

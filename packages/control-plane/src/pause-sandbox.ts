@@ -4,6 +4,9 @@
 import {
   type ApiCaller,
   type ChangeReason,
+  type CommittedManifest,
+  type Digest,
+  type SandboxChange,
   type SandboxId,
   type SandboxRecord,
   type SandboxView,
@@ -73,17 +76,31 @@ export async function pauseRunning(
   );
 }
 
-interface PausePlan {
+/** A pause under way: its row is `pausing`, and claimed by the caller. */
+export interface Pausing {
   readonly claimed: SandboxRecord;
   readonly worker: WorkerHandle;
-  readonly keepMemory: boolean;
   readonly seal: SealPlan;
 }
 
+interface PausePlan extends Pausing {
+  readonly keepMemory: boolean;
+}
+
+/** A snapshot that was verified, and is ready to be committed. */
+export interface TakenSnapshot extends RestorePoint {
+  readonly committed: CommittedManifest;
+}
+
 async function drive(parts: ControlParts, plan: PausePlan): Promise<SandboxRecord> {
-  const { claimed, worker, seal } = plan;
-  let point: RestorePoint;
-  let countersigned: string;
+  return commit(parts, plan, await takeSnapshot(parts, plan));
+}
+
+/** Has the worker make the snapshot, and verifies it. Whatever fails aborts the pause. Throws the worker's failure. */
+export async function takeSnapshot(
+  parts: ControlParts,
+  { claimed, worker, seal }: Pausing,
+): Promise<TakenSnapshot> {
   try {
     const { identity } = claimed.execution;
     // Asked for when the claim is written: a collector that goes through this key sees the pause, or comes before it.
@@ -91,45 +108,62 @@ async function drive(parts: ControlParts, plan: PausePlan): Promise<SandboxRecor
     await storeSeal(parts, seal, key);
     const follows = { previousManifest: claimed.snapshot?.digest ?? null, chain: seal.end.digest };
     const offered = await worker.control.snapshot(identity, follows, key);
-    point = verifyOffered(claimed, offered, { ...follows, keyId: key.keyId });
-    countersigned = parts.signer.countersign(offered.signed, point, "pause");
+    const point = verifyOffered(claimed, offered, { ...follows, keyId: key.keyId });
+    const { manifest, digest } = point;
+    const committed: CommittedManifest = {
+      countersigned: parts.signer.countersign(offered.signed, point, "pause"),
+      digest,
+      previous: manifest.previousManifest,
+      memory: manifest.memory,
+      sizeBytes: manifest.filesystem.reduce((total, { sizeBytes }) => total + sizeBytes, 0),
+    };
+    return { ...point, committed };
   } catch (cause) {
     await abortPause(parts, claimed, `failed: ${codeOf(cause)}`);
     throw workerFailure(cause, "snapshot");
   }
-  return commit(parts, plan, { ...point, countersigned });
 }
 
-/** The commit of the manifest and the abort of the pause are writes on one revision: exactly one wins. */
+type CommitOfPause = Extract<SandboxChange, { readonly manifest: CommittedManifest }>;
+
 async function commit(
   parts: ControlParts,
   { claimed, worker, keepMemory }: PausePlan,
-  { manifest, digest, countersigned }: RestorePoint & { readonly countersigned: string },
+  { manifest, digest, committed }: TakenSnapshot,
 ): Promise<SandboxRecord> {
   const isKept = keepMemory && manifest.memory !== "none";
-  const change = parts.sandboxes.change({
-    on: claimed,
+  return commitPause(parts, claimed, {
     change: {
       kind: "commit-pause",
-      manifest: {
-        countersigned,
-        digest,
-        previous: manifest.previousManifest,
-        memory: manifest.memory,
-        sizeBytes: manifest.filesystem.reduce((total, { sizeBytes }) => total + sizeBytes, 0),
-      },
+      manifest: committed,
       frozenOn: isKept ? worker.workerId : null,
       endAtMs: parts.clock.wallMs(),
     },
-    effects: [{ kind: "retire", identity: claimed.execution.identity, keepFrozen: isKept ? digest : null }],
+    keepFrozen: isKept ? digest : null,
+  });
+}
+
+/**
+ * The commit of the manifest and the abort of the pause are writes on one revision: exactly one wins. Whatever the worker
+ * answers to its order, or not: this generation never runs again. Throws when it was not committed, `sandbox/not-found` where it
+ * was killed.
+ */
+export async function commitPause(
+  parts: ControlParts,
+  claimed: SandboxRecord,
+  { change, keepFrozen }: { readonly change: CommitOfPause; readonly keepFrozen: Digest | null },
+): Promise<SandboxRecord> {
+  const written = parts.sandboxes.change({
+    on: claimed,
+    change,
+    effects: [{ kind: "retire", identity: claimed.execution.identity, keepFrozen }],
     why: "done",
   });
-  const outcome = await change.catch(async (error: unknown) => {
+  const outcome = await written.catch(async (error: unknown) => {
     await abortPause(parts, claimed, `failed: ${codeOf(error)}`); // changes nothing where the commit was written after all
     throw error;
   });
   if (outcome.kind !== "won") throw await whyNotCommitted(parts, claimed);
-  // Whatever the worker answers, or not: this generation never runs again.
   await within(parts.clock, parts.limits.confirmMs, parts.feeds.deliver(outcome.effects));
   return outcome.record;
 }

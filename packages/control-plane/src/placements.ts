@@ -22,10 +22,13 @@ export class Placements {
   }
 
   /**
-   * The connected worker that is least full for its size, or the one asked for. Throws `worker/none-free` when there is
+   * The connected worker that is least full for its size, or the one asked for, if it `suits`. Throws `worker/none-free` when there is
    * no room, `worker/unreachable` when the one asked for is not connected.
    */
-  async choose(asked: WorkerId | undefined): Promise<Placement> {
+  async choose(
+    asked: WorkerId | undefined,
+    suits: (worker: WorkerHandle) => boolean = () => true,
+  ): Promise<Placement> {
     const load = await this.#sandboxes.load();
     if (asked !== undefined && this.#workers.find(asked) === undefined) {
       throw new SpaceError("worker/unreachable", { workerId: asked });
@@ -36,7 +39,7 @@ export class Placements {
     let least = 1; // full
     for (const worker of this.#workers.all()) {
       const fullness = held(worker) / worker.capacity;
-      const isMeant = asked === undefined || worker.workerId === asked;
+      const isMeant = (asked === undefined || worker.workerId === asked) && suits(worker);
       if (isMeant && fullness < least) [best, least] = [worker, fullness];
     }
     if (best === undefined) throw new SpaceError("worker/none-free", {});

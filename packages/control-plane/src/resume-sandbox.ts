@@ -67,7 +67,7 @@ export async function resumePaused(
 }
 
 /** What of the snapshot's memory is to be had on this worker. */
-function memoryAt({ snapshot }: SandboxRecord, workerId: WorkerId): MemoryKept {
+export function memoryAt({ snapshot }: SandboxRecord, workerId: WorkerId): MemoryKept {
   if (snapshot?.frozenOn === workerId) return "frozen-on-worker";
   return snapshot?.memory === "in-snapshot" ? "in-snapshot" : "none";
 }
@@ -92,10 +92,11 @@ async function choose(
   return placements.choose(workerId);
 }
 
-function nextIdentity(
+/** of the next generation, on this worker. */
+export function nextIdentity(
   parts: ControlParts,
   { sandboxId, generation }: SandboxRecord,
-  { worker }: Placement,
+  { worker }: Pick<Placement, "worker">,
 ): ExecutionIdentity {
   return {
     sandboxId,

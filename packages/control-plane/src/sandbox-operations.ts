@@ -10,6 +10,8 @@ import {
   type ForkSandbox,
   type ListSandboxes,
   type ListSnapshots,
+  type MovedSandbox,
+  type MoveSandbox,
   type SandboxId,
   type SandboxService,
   type SandboxView,
@@ -23,6 +25,7 @@ import { connectSandbox } from "./connect-sandbox.ts";
 import { createSandbox } from "./create-sandbox.ts";
 import { forkSandbox } from "./fork-sandbox.ts";
 import { killSandbox } from "./kill-sandbox.ts";
+import { moveSandbox } from "./move-sandbox.ts";
 import type { ControlParts } from "./parts.ts";
 import { pauseSandbox } from "./pause-sandbox.ts";
 import { viewOf } from "./sandbox-view.ts";
@@ -74,6 +77,11 @@ export class SandboxOperations implements SandboxService, SnapshotService {
   async pause(caller: ApiCaller, sandboxId: SandboxId, keepMemory: boolean): Promise<SandboxView> {
     this.#requireOpen();
     return pauseSandbox(this.#parts, { caller, sandboxId, keepMemory });
+  }
+
+  async move(caller: ApiCaller, sandboxId: SandboxId, request: MoveSandbox): Promise<MovedSandbox> {
+    this.#requireOpen();
+    return moveSandbox(this.#parts, { caller, sandboxId, request });
   }
 
   async setTimeout(caller: ApiCaller, sandboxId: SandboxId, timeoutMs: number): Promise<void> {

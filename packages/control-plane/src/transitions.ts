@@ -3,7 +3,7 @@
 
 import type { Clock, SandboxId } from "@space/model";
 
-export type TransitionKind = "create" | "resume" | "pause" | "snapshot" | "kill" | "recover";
+export type TransitionKind = "create" | "resume" | "pause" | "snapshot" | "move" | "kill" | "recover";
 
 /** How a transition ended. */
 export type TransitionEnd = { readonly kind: "done" } | { readonly kind: "failed"; readonly error: unknown };

@@ -22,6 +22,7 @@ export interface Answer {
 const exposed = [
   "X-Next-Token",
   "X-Total-Running",
+  "Space-Memory-Moved",
   "Retry-After",
   "RateLimit-Limit",
   "RateLimit-Remaining",

@@ -4,7 +4,9 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 
-import { type Ask, goodKey, overHttp1, overHttp2 } from "./testing/served-api.ts";
+import { SpaceError } from "@space/model";
+
+import { type Ask, goodKey, overHttp1, overHttp2, type Reply } from "./testing/served-api.ts";
 
 const id = "iaaaaaaaaaaaaaaaaaaa1";
 
@@ -103,6 +105,27 @@ for (const [name, start] of [
       assert.equal((await api.ask({ method: "POST", path, headers: goodKey })).status, 204);
       assert.equal((await api.ask({ ...json('{"memory":false}'), path })).status, 204);
       assert.deepEqual(paused, [true, false]);
+    });
+
+    it("moves where it is asked to, or anywhere, and says whether the memory went along", async () => {
+      const asked: unknown[] = [];
+      await using api = await start({
+        move: async (_caller, _id, request) => {
+          asked.push(request);
+          if (asked.length === 3) throw new SpaceError("worker/none-free", {});
+          return { memoryMoved: asked.length === 1 } as never; // cast: nothing else of the answer is shown
+        },
+      });
+      const path = `/sandboxes/${id}/move`;
+      const move = (body?: string): Promise<Reply> =>
+        api.ask({ method: "POST", path, headers: goodKey, ...(body === undefined ? {} : { body }) });
+      const workerID = `wrk_${"b".repeat(16)}`;
+      const [there, anywhere, full] = [await move(JSON.stringify({ workerID })), await move(), await move()];
+      assert.deepEqual([there.status, there.headers["space-memory-moved"]], [204, "true"]);
+      assert.deepEqual([anywhere.status, anywhere.headers["space-memory-moved"]], [204, "false"]);
+      assert.equal(full.status, 503);
+      assert.deepEqual(asked, [{ workerId: workerID }, {}, {}]);
+      assert.equal((await move(JSON.stringify({ workerID: "nowhere" }))).status, 400);
     });
 
     it("refuses a body that is no JSON, no UTF-8, compressed or of another type", async () => {

@@ -36,6 +36,7 @@ export const readsBody: Readonly<Record<OperationName, boolean>> = {
   "list-unpaged": false,
   timeout: true,
   pause: true,
+  move: true,
   refresh: true,
   fork: true,
   snapshot: true,
@@ -56,6 +57,7 @@ export const operations: Readonly<Record<OperationName, Operation>> = {
   "list-unpaged": listUnpaged,
   timeout,
   pause,
+  move,
   refresh,
   fork,
   snapshot: takeSnapshot,
@@ -161,6 +163,15 @@ async function pause(call: Call, ports: OperationPorts): Promise<Answer> {
   const { memory } = parseBody(ports.schemas.pause, call.body);
   await ports.service.pause(call.caller, sandboxId, memory);
   return { status: 204 };
+}
+
+/** SPACE's own: says in a header whether the memory went along, because there is no body. */
+async function move(call: Call, ports: OperationPorts): Promise<Answer> {
+  const sandboxId = sandboxIdOf(call);
+  const { workerID } = parseBody(ports.schemas.move, call.body);
+  const request = workerID === undefined ? {} : { workerId: workerID };
+  const { memoryMoved } = await ports.service.move(call.caller, sandboxId, request);
+  return { status: 204, headers: { "space-memory-moved": String(memoryMoved) } };
 }
 
 /** Extends the life of what runs; never shortens it and never wakes what is paused. */

@@ -22,6 +22,7 @@ describe("a path", () => {
       ["POST", `/v2/sandboxes/${id}/connect`, "connect-v2"],
       ["POST", `/sandboxes/${id}/resume`, "resume"],
       ["POST", `/sandboxes/${id}/pause`, "pause"],
+      ["POST", `/sandboxes/${id}/move`, "move"],
       ["POST", `/sandboxes/${id}/timeout`, "timeout"],
       ["POST", `/sandboxes/${id}/refreshes`, "refresh"],
     ];

@@ -16,6 +16,7 @@ export type OperationName =
   | "list-unpaged"
   | "timeout"
   | "pause"
+  | "move"
   | "refresh"
   | "fork"
   | "snapshot"
@@ -47,6 +48,8 @@ const served: readonly (readonly [method: string, path: string, name: OperationN
   ["POST", "/v2/sandboxes/{sandboxID}/connect", "connect-v2"],
   ["POST", "/sandboxes/{sandboxID}/resume", "resume"],
   ["POST", "/sandboxes/{sandboxID}/pause", "pause"],
+  // SPACE's own
+  ["POST", "/sandboxes/{sandboxID}/move", "move"],
   ["POST", "/sandboxes/{sandboxID}/timeout", "timeout"],
   ["POST", "/sandboxes/{sandboxID}/refreshes", "refresh"],
   ["POST", "/sandboxes/{sandboxID}/fork", "fork"],

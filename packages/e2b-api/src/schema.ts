@@ -64,6 +64,7 @@ export function bodySchemas(limits: ApiLimits) {
     pause: body({ memory: v.optional(flag, true) }),
     snapshot: body({ name: v.optional(snapshotName) }),
     fork: body({ timeout: v.optional(timeout, v2), count: v.optional(forks, 1) }),
+    move: body({ workerID }),
     refresh: body({ duration: v.optional(seconds(refreshLimitSeconds), v1) }),
   };
 }

@@ -19,7 +19,7 @@ export const enteredFrom: Readonly<Record<SandboxState, readonly SandboxState[]>
   running: ["creating", "resuming", "pausing"],
   pausing: ["running"],
   paused: ["pausing", "resuming", "lost"],
-  resuming: ["paused", "lost"],
+  resuming: ["paused", "lost", "pausing"],
   killing: ["creating", "running", "pausing", "paused", "resuming", "failed", "lost"],
   killed: ["killing"],
   failed: ["creating"],

@@ -15,6 +15,7 @@ const files = [
   "0006-sealed-chains.sql",
   "0007-snapshots.sql",
   "0008-kept-snapshots.sql",
+  "0009-moves.sql",
 ];
 
 /** The schema, step by step, as SQL. A step that was released is never edited; `PRAGMA user_version` counts the steps taken. */

@@ -72,6 +72,20 @@ function stepOf(change: SandboxChange): Step {
           endAtMs: change.endAtMs,
         },
       };
+    case "commit-move":
+      return {
+        from: ["pausing"],
+        set: `state = 'resuming', generation = generation + 1, manifest_head = :digest, frozen_on = :frozenOn,
+          lost_generation = NULL, ${withClaim}`,
+        and: "goes_on = 0 AND manifest_head IS :previous AND generation + 1 = :generation",
+        parameters: {
+          ...change.claim,
+          digest: change.manifest.digest,
+          previous: change.manifest.previous,
+          frozenOn: change.frozenOn,
+          generation: change.identity.generation,
+        },
+      };
     case "claim-resume":
       return {
         from: ["paused", "lost"],
@@ -159,7 +173,11 @@ function follow(statements: Statements, sandboxId: SandboxId, change: SandboxCha
       return publish(statements, sandboxId, change.certificate);
     case "commit-pause":
       endExecution(statements, sandboxId, nowMs);
-      return insertManifest(statements, sandboxId, change.manifest);
+      return insertManifest(statements, sandboxId, change.manifest, "generation");
+    case "commit-move":
+      endExecution(statements, sandboxId, nowMs);
+      insertManifest(statements, sandboxId, change.manifest, "generation - 1");
+      return insertExecution(statements, change.identity);
     case "keep-snapshot":
       return insertKept(statements, change.kept);
     case "claim-pause":
@@ -238,11 +256,16 @@ function publish(statements: Statements, sandboxId: string, certificate: Publish
   );
 }
 
-function insertManifest(statements: Statements, sandboxId: string, manifest: CommittedManifest): void {
+function insertManifest(
+  statements: Statements,
+  sandboxId: string,
+  manifest: CommittedManifest,
+  generation: "generation" | "generation - 1",
+): void {
   const { digest, previous, memory, sizeBytes, countersigned } = manifest;
   statements.run(
     `INSERT INTO manifests (digest, sandbox_id, generation, previous, memory, size_bytes, countersigned)
-      SELECT :digest, sandbox_id, generation, :previous, :memory, :sizeBytes, :countersigned
+      SELECT :digest, sandbox_id, ${generation}, :previous, :memory, :sizeBytes, :countersigned
       FROM sandboxes WHERE sandbox_id = :sandboxId`,
     { digest, sandboxId, previous, memory, sizeBytes, countersigned },
   );

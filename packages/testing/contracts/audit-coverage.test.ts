@@ -164,6 +164,28 @@ const lifecycle: readonly AuditRow[] = [
     ],
   },
   {
+    what: "move",
+    given: (scene) => scene.create(),
+    done: async (scene) => {
+      await scene.rig.service.move(scene.rig.caller, scene.id, { workerId: scene.fleet.b.workerId });
+      await settle(turns);
+    },
+    said: [
+      "c sandbox/changed claim-pause, pausing, asked",
+      "c manifest/countersigned pause",
+      "c sandbox/changed commit-move, resuming, done",
+      "c retirement/issued its sandbox changed",
+      "c chain-head/issued resume",
+      "c certificate/issued resume",
+      "c sandbox/changed publish, running, done",
+      "a execution/paused",
+      "a execution/retired",
+      "a execution/stopped discarded",
+      "b execution/activated",
+      "b execution/installed first",
+    ],
+  },
+  {
     what: "kill",
     given: (scene) => scene.create(),
     done: (scene) => scene.rig.service.kill(scene.rig.caller, scene.id),
@@ -265,6 +287,7 @@ const kinds: Readonly<Record<SandboxChangeKind, true>> = {
   "keep-snapshot": true,
   "abort-pause": true,
   "commit-pause": true,
+  "commit-move": true,
   "claim-resume": true,
   "abandon-resume": true,
   lose: true,

@@ -9,6 +9,7 @@ import { installationStoreContract } from "./installation-store.ts";
 import { receiverStoreContract } from "./receiver-store.ts";
 import { type OpenedStore, sandboxStoreContract } from "./sandbox-store.ts";
 import { sandboxStoreKeptContract } from "./sandbox-store-kept.ts";
+import { sandboxStoreMoveContract } from "./sandbox-store-moves.ts";
 import { sandboxStoreQueryContract } from "./sandbox-store-queries.ts";
 import { sandboxStoreSealedContract } from "./sandbox-store-sealed.ts";
 import { signingKeyStoreContract } from "./signing-key-store.ts";
@@ -25,6 +26,7 @@ function openOn(tables: MemoryControlTables, clock: VirtualClock): OpenedStore {
 const open = async (): Promise<OpenedStore> => openOn(new MemoryControlTables(), new VirtualClock(1_000_000));
 
 sandboxStoreContract("memory", open);
+sandboxStoreMoveContract("memory", open);
 sandboxStoreQueryContract("memory", open);
 sandboxStoreSealedContract("memory", open);
 sandboxStoreKeptContract("memory", open);

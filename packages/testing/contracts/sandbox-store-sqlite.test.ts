@@ -15,6 +15,7 @@ import { installationStoreContract } from "./installation-store.ts";
 import { receiverStoreContract } from "./receiver-store.ts";
 import { type OpenedStore, sandboxStoreContract } from "./sandbox-store.ts";
 import { sandboxStoreKeptContract } from "./sandbox-store-kept.ts";
+import { sandboxStoreMoveContract } from "./sandbox-store-moves.ts";
 import { sandboxStoreQueryContract } from "./sandbox-store-queries.ts";
 import { sandboxStoreSealedContract } from "./sandbox-store-sealed.ts";
 import { signingKeyStoreContract } from "./signing-key-store.ts";
@@ -44,6 +45,7 @@ const open = async (): Promise<OpenedStore> =>
   openIn(mkdtempSync(join(tmpdir(), "control-store-")), new VirtualClock(1_000_000));
 
 sandboxStoreContract("sqlite", open);
+sandboxStoreMoveContract("sqlite", open);
 sandboxStoreQueryContract("sqlite", open);
 sandboxStoreSealedContract("sqlite", open);
 sandboxStoreKeptContract("sqlite", open);

@@ -6,7 +6,7 @@ import { after, before, describe, it } from "node:test";
 import { Sandbox } from "e2b";
 import { type EmbeddedRig, startRig } from "../src/embedded-rig.ts";
 import { hostResources, leftBehind } from "../src/host-resources.ts";
-import { counted, NumberedStreams, placeOf, resumeElsewhere } from "../src/moved-sandboxes.ts";
+import { counted, moveElsewhere, NumberedStreams, placeOf, resumeElsewhere } from "../src/moved-sandboxes.ts";
 import { needsCriu } from "../src/needs-criu.ts";
 
 /** Counts into a file, with the digest of the random bytes that it holds in its memory, and who it is. */
@@ -86,17 +86,25 @@ describe("E2B's SDK on namespaces whose memory CRIU saves", { skip: needsCriu, t
     await sandbox.kill();
   });
 
-  it("R-22: a command's output and a terminal go on for the same client over five moves, each byte once and in order", async () => {
+  it("R-22: a command's output and a terminal go on for the same client over six moves, each byte once and in order", async (t) => {
     const sandbox = await Sandbox.create(rig.client());
+    const { endAt } = await sandbox.getInfo();
     const streams = await NumberedStreams.begin(sandbox, 1000);
     await until("the first numbers", async () => streams.counted.length > 20);
     const places = new Set<string>();
-    for (let round = 0; round < 5; round += 1) {
+    for (let round = 0; round < 6; round += 1) {
       await streams.type(10);
       const seen = streams.counted.length;
-      await sandbox.pause();
-      await move(sandbox.sandboxId);
-      places.add(await placeOf(rig, sandbox.sandboxId));
+      const from = await placeOf(rig, sandbox.sandboxId);
+      const began = performance.now();
+      // A pause and a resume, and then the same as one operation.
+      if (round === 0) await sandbox.pause();
+      if (round === 0) await move(sandbox.sandboxId);
+      else assert.equal(await moveElsewhere(rig, sandbox.sandboxId, from), true, "with its memory");
+      t.diagnostic(`moved in ${Math.round(performance.now() - began)} ms`);
+      const to = await placeOf(rig, sandbox.sandboxId);
+      assert.notEqual(to, from);
+      places.add(to);
       await streams.type(10);
       await until("the command to be heard again", async () => streams.counted.length > seen + 20);
       await until("the lines to come back", async () => streams.isReturned);
@@ -105,6 +113,26 @@ describe("E2B's SDK on namespaces whose memory CRIU saves", { skip: needsCriu, t
     assert.equal(places.size, 2, "it was on both workers");
     await assert.rejects(streams.command.wait(), { exitCode: 7 });
     assert.equal(streams.counted.length, 1000);
+    streams.check();
+    assert.ok((await sandbox.getInfo()).endAt >= endAt, "no move has shortened its life");
+    await sandbox.kill();
+  });
+
+  it("a move of what cannot be saved is refused with what to change, and the sandbox and its streams run on", async () => {
+    const sandbox = await Sandbox.create(rig.client());
+    const server = "import socket, time; s = socket.create_server(('127.0.0.1', 8000))";
+    const waiting = `${server}; c = socket.create_connection(('127.0.0.1', 8000)); open('/tmp/ready', 'w'); time.sleep(100)`;
+    const command = await sandbox.commands.run(`python3 -c "${waiting}"`, { background: true });
+    const streams = await NumberedStreams.begin(sandbox, 400);
+    await until("the program", () => sandbox.files.exists("/tmp/ready"));
+    const from = await placeOf(rig, sandbox.sandboxId);
+    await assert.rejects(moveElsewhere(rig, sandbox.sandboxId, from), /has not been accepted/);
+    assert.equal(await placeOf(rig, sandbox.sandboxId), from);
+    await streams.type(5);
+    await until("the lines to come back", async () => streams.isReturned);
+    assert.equal(await sandbox.commands.kill(command.pid), true);
+    assert.equal(await moveElsewhere(rig, sandbox.sandboxId, from), true);
+    await assert.rejects(streams.command.wait(), { exitCode: 7 });
     streams.check();
     await sandbox.kill();
   });

@@ -6,7 +6,7 @@ import { after, before, describe, it } from "node:test";
 import { Sandbox } from "e2b";
 import { type EmbeddedRig, startRig } from "../src/embedded-rig.ts";
 import { hostResources, leftBehind } from "../src/host-resources.ts";
-import { counted, NumberedStreams, placeOf, resumeElsewhere } from "../src/moved-sandboxes.ts";
+import { counted, moveElsewhere, NumberedStreams, placeOf, resumeElsewhere } from "../src/moved-sandboxes.ts";
 import { needsRunsc } from "../src/needs-runsc.ts";
 import { until } from "../src/space-process.ts";
 
@@ -96,8 +96,10 @@ describe("E2B's SDK on gVisor", { skip: needsRunsc, timeout: 120_000 }, () => {
       const seen = streams.counted.length;
       const from = await placeOf(rig, sandbox.sandboxId);
       places.add(from);
-      await sandbox.pause();
-      await resumeElsewhere(rig, sandbox.sandboxId, from);
+      if (round === 0) await sandbox.pause();
+      if (round === 0) await resumeElsewhere(rig, sandbox.sandboxId, from);
+      else assert.equal(await moveElsewhere(rig, sandbox.sandboxId, from), true, "with its memory");
+      assert.notEqual(await placeOf(rig, sandbox.sandboxId), from);
       await streams.type(10);
       await until("the command to be heard again", () => streams.counted.length > seen + 20);
       await until("the lines to come back", () => streams.isReturned);

@@ -107,6 +107,20 @@ test("R-22, incident 9: a process that a move to another worker left behind ends
   await sandbox.kill();
 });
 
+test("a move without memory takes the files along, and says that it is so", { skip }, async () => {
+  const sandbox = await create();
+  await sandbox.files.write("/home/user/kept", "kept");
+  const from = await workerOf(sandbox);
+  const answer = await fetch(`${rig().system.apiUrl}/sandboxes/${sandbox.sandboxId}/move`, {
+    method: "POST",
+    headers: { "x-api-key": rig().system.apiKey.reveal() },
+  });
+  assert.deepEqual([answer.status, answer.headers.get("space-memory-moved")], [204, "false"]);
+  assert.notEqual(await workerOf(sandbox), from);
+  assert.equal(await sandbox.files.read("/home/user/kept"), "kept");
+  await sandbox.kill();
+});
+
 test("R-22: a watch goes on after a pause on the same worker", { skip }, async () => {
   const sandbox = await create();
   await sandbox.files.makeDir("/home/user/watched");

@@ -14,6 +14,8 @@ import {
   isSpaceError,
   type ListSandboxes,
   type ListSnapshots,
+  type MovedSandbox,
+  type MoveSandbox,
   newSandboxId,
   newSnapshotId,
   parseDigest,
@@ -28,6 +30,8 @@ import {
 } from "@space/model";
 
 const defaultWorker = parseWorkerId("wrk_aaaaaaaaaaaaaaaa");
+/** The only one to which memory can be moved. */
+const otherWorker = parseWorkerId("wrk_bbbbbbbbbbbbbbbb");
 
 interface Held {
   readonly tenantId: ApiCaller["tenantId"];
@@ -140,6 +144,14 @@ export class FakeSandboxService implements SandboxService, SnapshotService {
     if (held.view.state !== "running") throw conflict(held.view);
     held.view = paused(held.view, this.#options.clock.wallMs(), keepMemory);
     return held.view;
+  }
+
+  async move(caller: ApiCaller, sandboxId: SandboxId, { workerId }: MoveSandbox): Promise<MovedSandbox> {
+    const held = this.#held(caller, sandboxId);
+    if (held.view.state !== "running") throw conflict(held.view);
+    const to = workerId ?? otherWorker;
+    held.view = { ...held.view, workerId: to, generation: held.view.generation + 1n };
+    return { ...held.view, memoryMoved: to === otherWorker };
   }
 
   async setTimeout(caller: ApiCaller, sandboxId: SandboxId, timeoutMs: number): Promise<void> {

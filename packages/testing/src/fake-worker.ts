@@ -27,6 +27,7 @@ import {
   type LeaseAnswer,
   type LeaseRequest,
   leaseNonceBytes,
+  type MemoryKept,
   manifestVersion,
   parseDigest,
   type ReceiverFeed,
@@ -34,6 +35,7 @@ import {
   type SandboxId,
   type SnapshotAnswer,
   type SnapshotLinks,
+  type SnapshotManifest,
   SpaceError,
   type StoreSuccession,
   sameRoute,
@@ -75,6 +77,7 @@ interface FakeProcess {
 /** Files of every snapshot, by chunk: what all workers of a test share. */
 export type FakeObjects = Map<Digest, string>;
 
+const memoryOf = ({ filesystem }: SnapshotManifest): Digest => digestOf(`memory ${filesystem[0]?.digest}`);
 const digestOf = (text: string): Digest => parseDigest(createHash("sha256").update(text).digest("hex"));
 
 /**
@@ -86,7 +89,8 @@ export class FakeWorker implements WorkerControl, RecordReceiver, ReceiverFeed {
   readonly capacity: number;
   /** Every command, in the order in which it began. */
   readonly calls: { readonly command: WorkerCommand; readonly sandboxId: SandboxId | undefined }[] = [];
-  canFreeze = true;
+  /** What its snapshots keep of memory. */
+  memoryKept: MemoryKept = "frozen-on-worker";
   /** R-2: the pod that it is, on Kubernetes. */
   podUid: string | undefined;
   /** The highest position of its feed that it has applied. */
@@ -244,7 +248,8 @@ export class FakeWorker implements WorkerControl, RecordReceiver, ReceiverFeed {
       const goesOn = from?.memory === "frozen-on-worker" && kept?.manifest === from.digest ? kept : undefined;
       if (goesOn !== undefined) this.#kept.delete(sandboxId);
       const files = goesOn?.files ?? this.#restored(from);
-      const memory = goesOn?.memory ?? `${identity.activation.id}`;
+      const saved = from?.memory === "in-snapshot" ? this.#objects.get(memoryOf(from.manifest)) : undefined;
+      const memory = goesOn?.memory ?? saved ?? `${identity.activation.id}`;
       this.#processes.set(sandboxId, { identity, key, phase: "running", manifest: undefined, files, memory });
       return { publicKey: publicKeyText(key.publicKey), memory: goesOn !== undefined };
     });
@@ -272,9 +277,8 @@ export class FakeWorker implements WorkerControl, RecordReceiver, ReceiverFeed {
       const process = this.#process(sandboxId);
       const record = this.#installed.get(sandboxId);
       if (record === undefined) throw new SpaceError("record/absent", { sandboxId });
+      const { files } = process;
       process.phase = "frozen";
-      const chunk = digestOf(process.files);
-      this.#objects.set(chunk, process.files);
       const manifest = {
         version: manifestVersion,
         identity: record.identity,
@@ -283,12 +287,13 @@ export class FakeWorker implements WorkerControl, RecordReceiver, ReceiverFeed {
         chain,
         keyId,
         substrate: "namespace",
-        memory: this.canFreeze && !goesOn ? "frozen-on-worker" : "none",
-        filesystem: [{ digest: chunk, sizeBytes: process.files.length + 1 }],
+        memory: goesOn ? "none" : this.memoryKept,
+        filesystem: [{ digest: digestOf(files), sizeBytes: files.length + 1 }],
         createdAtSeconds: Math.floor(this.#clock.wallMs() / 1000),
       } as const;
       const signed = signManifest(process.key, manifest);
       process.manifest = manifestDigest(signed);
+      this.#objects.set(digestOf(files), files).set(memoryOf(manifest), process.memory);
       return { manifest, signed };
     });
   }

@@ -6,6 +6,7 @@ import {
   type ChangeOutcome,
   type ChangeRequest,
   type Claim,
+  type CommittedManifest,
   type Digest,
   type ExecutionIdentity,
   type ExecutionRecord,
@@ -19,6 +20,7 @@ import {
   type SandboxState,
   type SealedSegment,
   type SideEffect,
+  type SnapshotHead,
   type StoredSnapshot,
 } from "@space/model";
 
@@ -44,6 +46,7 @@ const from: Readonly<Record<SandboxChange["kind"], readonly SandboxState[]>> = {
   "keep-snapshot": ["pausing"],
   "abort-pause": ["pausing"],
   "commit-pause": ["pausing"],
+  "commit-move": ["pausing"],
   "claim-resume": ["paused", "lost"],
   "abandon-resume": ["resuming"],
   lose: ["running", "pausing"],
@@ -88,10 +91,19 @@ export function mayChange({ record }: SandboxRow, { on, change }: ChangeRequest)
   if (record.revision !== on.revision || !from[change.kind].includes(record.state)) return false;
   if (change.kind === "publish") return record.certificateHead === change.certificate.previous;
   if (change.kind === "keep-snapshot") return record.goesOn;
-  if (change.kind === "commit-pause")
-    return !record.goesOn && (record.snapshot?.digest ?? null) === change.manifest.previous;
+  if (change.kind === "commit-pause") return !record.goesOn && follows(record, change.manifest);
+  if (change.kind === "commit-move")
+    return (
+      !record.goesOn &&
+      follows(record, change.manifest) &&
+      record.generation + 1n === change.identity.generation
+    );
   if (change.kind !== "claim-resume") return true;
   return record.snapshot !== null && record.generation + 1n === change.identity.generation;
+}
+
+function follows({ snapshot }: SandboxRecord, { previous }: CommittedManifest): boolean {
+  return (snapshot?.digest ?? null) === previous;
 }
 
 /** The record after a change that may be made, and what else is stored with it. */
@@ -103,7 +115,7 @@ export function changeRow(row: SandboxRow, change: SandboxChange, nowMs: number)
     row.publicKeys.set(record.generation, change.certificate.publicKey);
     row.certificates.unshift({ generation: record.generation, token: change.certificate.token });
   }
-  if (change.kind === "commit-pause") {
+  if (change.kind === "commit-pause" || change.kind === "commit-move") {
     const { digest, countersigned } = change.manifest;
     row.manifests.set(digest, { countersigned, generation: record.generation });
   }
@@ -140,19 +152,21 @@ function changesOf(record: SandboxRecord, change: SandboxChange): Partial<Sandbo
       return {};
     case "abort-pause":
       return { state: "running", claim: null };
-    case "commit-pause": {
-      const { digest, memory, sizeBytes } = change.manifest;
-      const head = { digest, memory, sizeBytes, frozenOn: change.frozenOn };
-      const { endAtMs } = change;
+    case "commit-pause":
       return {
         state: "paused",
         claim: null,
         execution: ended,
-        snapshot: head,
-        endAtMs,
+        snapshot: headOf(change),
+        endAtMs: change.endAtMs,
         lostGeneration: null,
       };
-    }
+    case "commit-move":
+      return {
+        ...resuming(change.identity, change.claim),
+        snapshot: headOf(change),
+        lostGeneration: null,
+      };
     case "claim-resume":
       return resuming(change.identity, change.claim);
     case "abandon-resume":
@@ -177,6 +191,13 @@ function changesOf(record: SandboxRecord, change: SandboxChange): Partial<Sandbo
     case "forget-frozen":
       return { snapshot: snapshot && { ...snapshot, frozenOn: null } };
   }
+}
+
+function headOf({
+  manifest: { digest, memory, sizeBytes },
+  frozenOn,
+}: Extract<SandboxChange, { manifest: CommittedManifest }>): SnapshotHead {
+  return { digest, memory, sizeBytes, frozenOn };
 }
 
 /** of what is being started; what was published keeps its identity, whoever drives its sandbox. */

@@ -28,6 +28,18 @@ export async function resumeElsewhere(rig: EmbeddedRig, sandboxId: string, from:
   assert.equal(answer.status, 201, await answer.text());
 }
 
+/** Moves a running sandbox to another of the rig's workers than this. Whether its memory went along. */
+export async function moveElsewhere(rig: EmbeddedRig, sandboxId: string, from: string): Promise<boolean> {
+  const workerID = rig.system.workerIds.find((id) => id !== from) ?? "";
+  const answer = await fetch(`${rig.system.apiUrl}/sandboxes/${sandboxId}/move`, {
+    method: "POST",
+    headers: headers(rig),
+    body: JSON.stringify({ workerID }),
+  });
+  assert.equal(answer.status, 204, await answer.text());
+  return answer.headers.get("space-memory-moved") === "true";
+}
+
 function headers(rig: EmbeddedRig): Record<string, string> {
   return { "x-api-key": rig.system.apiKey.reveal(), "content-type": "application/json" };
 }

@@ -61,6 +61,7 @@ function serviceWith(replaced: Partial<ApiService>): ApiService {
     get: unasked,
     list: unasked,
     pause: unasked,
+    move: unasked,
     setTimeout: unasked,
     kill: unasked,
     snapshot: unasked,

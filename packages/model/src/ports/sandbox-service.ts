@@ -116,7 +116,7 @@ export interface SandboxMover {
  * What callers may do with sandboxes. All throw `sandbox/not-found` for an unknown sandbox and for another tenant's alike,
  * `sandbox/state` where the state forbids it, and failures of kind `unavailable` or `exhausted` that may be tried again.
  */
-export interface SandboxService {
+export interface SandboxService extends SandboxMover {
   /** Throws `key/missing` or `key/unknown`. */
   authenticate(apiKey: Secret<string> | undefined): Promise<ApiCaller>;
   create(caller: ApiCaller, request: CreateSandbox): Promise<ConnectedSandbox>;

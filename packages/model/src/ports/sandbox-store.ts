@@ -144,6 +144,17 @@ export type SandboxChange =
       readonly frozenOn: WorkerId | null;
       readonly endAtMs: number;
     }
+  /**
+   * pausing → resuming: a pause that is committed and the next generation's start, in one write (R-1), so that a sandbox that
+   * is moved is never nobody's. Wins only if the manifest's `previous` is the stored head. Its end stays as it is.
+   */
+  | {
+      readonly kind: "commit-move";
+      readonly manifest: CommittedManifest;
+      readonly frozenOn: WorkerId | null;
+      readonly identity: ExecutionIdentity;
+      readonly claim: Claim;
+    }
   /** paused, lost (with a snapshot) → resuming, with the next generation's identity (R-1). */
   | {
       readonly kind: "claim-resume";

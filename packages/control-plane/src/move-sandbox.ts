@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import {
+  type ApiCaller,
+  isSpaceError,
+  type MovedSandbox,
+  type MoveSandbox,
+  type SandboxId,
+  type SandboxRecord,
+  SpaceError,
+  type WorkerHandle,
+} from "@space/model";
+import { awaitPredecessors } from "./await-predecessors.ts";
+import { bringUp, giveUp } from "./bring-up.ts";
+import { codeOf, workerFailure } from "./failures.ts";
+import { type ControlParts, newClaim } from "./parts.ts";
+import { commitPause, type Pausing, type TakenSnapshot, takeSnapshot } from "./pause-sandbox.ts";
+import type { Placement } from "./placements.ts";
+import { memoryAt, nextIdentity, resumePaused } from "./resume-sandbox.ts";
+import { viewOf } from "./sandbox-view.ts";
+import { requireSeal } from "./sealed-chain.ts";
+import { awaitTurn, ownSandbox, startWaiting } from "./turns.ts";
+
+/**
+ * Pausing here and resuming there, as one claim. Others' transitions of the sandbox are waited for. What cannot be begun
+ * changes nothing; a snapshot that fails leaves it running; once that is committed it runs there, or where it was, or is
+ * paused and intact. A kill wins at each write. Throws as `SandboxService.move` says.
+ */
+export async function moveSandbox(
+  parts: ControlParts,
+  {
+    caller,
+    sandboxId,
+    request,
+  }: { readonly caller: ApiCaller; readonly sandboxId: SandboxId; readonly request: MoveSandbox },
+): Promise<MovedSandbox> {
+  const waiting = startWaiting(parts);
+  for (;;) {
+    const record = await ownSandbox(parts, caller, sandboxId);
+    switch (record.state) {
+      case "running": {
+        const moved = await moveRunning(parts, record, request);
+        if (moved !== undefined) return moved;
+        break; // something else was quicker: look again
+      }
+      case "creating":
+      case "pausing":
+      case "resuming":
+        await awaitTurn(parts, sandboxId, waiting);
+        break;
+      case "paused":
+      case "killing":
+      case "killed":
+      case "failed":
+      case "lost":
+        throw new SpaceError("sandbox/state", { sandboxId, state: record.state });
+    }
+  }
+}
+
+interface Moving extends Pausing {
+  readonly to: WorkerHandle;
+}
+
+/** Moves the sandbox if it still is as the record says (incident 32); undefined when it is not. */
+async function moveRunning(
+  parts: ControlParts,
+  record: SandboxRecord,
+  { workerId }: MoveSandbox,
+): Promise<MovedSandbox | undefined> {
+  const { workerId: from, substrate } = record.execution.identity.placement;
+  if (workerId === from) return { ...viewOf(record), memoryMoved: true };
+  const worker = parts.workers.find(from);
+  if (worker === undefined) throw new SpaceError("worker/unreachable", { workerId: from });
+  // A snapshot is of one substrate, and the worker that it is on is no other place.
+  const placement = await parts.placements.choose(
+    workerId,
+    (one) => one.workerId !== from && one.substrate === substrate,
+  );
+  try {
+    return await claimAndDrive(parts, record, { worker, placement });
+  } finally {
+    placement.release();
+  }
+}
+
+async function claimAndDrive(
+  parts: ControlParts,
+  record: SandboxRecord,
+  { worker, placement }: { readonly worker: WorkerHandle; readonly placement: Placement },
+): Promise<MovedSandbox | undefined> {
+  const seal = await requireSeal(parts, record.sandboxId);
+  const change = { kind: "claim-pause", claim: newClaim(parts), sealed: seal.added } as const;
+  const outcome = await parts.sandboxes.change({ on: record, change, why: "asked" });
+  if (outcome.kind !== "won") return undefined;
+  const moving = { claimed: outcome.record, worker, seal, to: placement.worker };
+  return parts.transitions.run(record.sandboxId, "move", () => drive(parts, moving));
+}
+
+async function drive(parts: ControlParts, moving: Moving): Promise<MovedSandbox> {
+  const taken = await takeSnapshot(parts, moving);
+  const committed = await commit(parts, moving, taken);
+  try {
+    const moved = await resumeThere(parts, { committed, to: moving.to, taken });
+    return { ...viewOf(moved), memoryMoved: memoryAt(committed, moving.to.workerId) !== "none" };
+  } catch (cause) {
+    await goBack(parts, moving.claimed, cause);
+    throw cause;
+  }
+}
+
+/** From here on the generation that was paused never runs again. Its frozen processes wait, in case that it does not run there. */
+function commit(
+  parts: ControlParts,
+  { claimed, worker, to }: Moving,
+  taken: TakenSnapshot,
+): Promise<SandboxRecord> {
+  const isKept = taken.manifest.memory !== "none";
+  return commitPause(parts, claimed, {
+    change: {
+      kind: "commit-move",
+      manifest: taken.committed,
+      frozenOn: isKept ? worker.workerId : null,
+      identity: nextIdentity(parts, claimed, { worker: to }),
+      claim: newClaim(parts),
+    },
+    keepFrozen: isKept ? taken.digest : null,
+  });
+}
+
+/** Starts it there, or gives the claim back. Throws what a resume throws. */
+async function resumeThere(
+  parts: ControlParts,
+  {
+    committed,
+    to,
+    taken: { manifest, digest },
+  }: { readonly committed: SandboxRecord; readonly to: WorkerHandle; readonly taken: TakenSnapshot },
+): Promise<SandboxRecord> {
+  let from: Parameters<typeof bringUp>[1]["from"];
+  try {
+    const key = await parts.tenantKeys.find(committed.tenantId, manifest.keyId);
+    const seal = await requireSeal(parts, committed.sandboxId);
+    from = { manifest, digest, key, seal, memory: memoryAt(committed, to.workerId) };
+    await awaitPredecessors(parts, committed, to.workerId); // R-16
+  } catch (cause) {
+    await giveUp(parts, committed, `failed: ${codeOf(cause)}`);
+    throw workerFailure(cause, "start");
+  }
+  return bringUp(parts, { record: committed, worker: to, from, timeoutMs: null });
+}
+
+/** It was running, so it goes on where it was, if that can be: with its frozen processes, where there are some. Never throws. */
+async function goBack(
+  parts: ControlParts,
+  { sandboxId, endAtMs }: SandboxRecord,
+  cause: unknown,
+): Promise<void> {
+  if (isSpaceError(cause, "worker/unfenced")) return; // where it was, nobody answers
+  try {
+    const record = await parts.sandboxes.read(sandboxId);
+    if (record?.state !== "paused") return;
+    const timeoutMs = Math.max(0, endAtMs - parts.clock.wallMs());
+    await resumePaused(parts, record, { timeoutMs, memory: true }, `failed: ${codeOf(cause)}`);
+  } catch (error) {
+    // It stays paused, and intact: whoever connects resumes it.
+    parts.audit.record("upkeep/failed", { task: "go back after a move", sandboxId, code: codeOf(error) });
+  }
+}
