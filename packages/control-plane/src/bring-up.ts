@@ -14,6 +14,7 @@ import {
   unreachable,
   type WorkerHandle,
 } from "@space/model";
+import { awaitPredecessors } from "./await-predecessors.ts";
 import { codeOf, notFound, takenOver, workerFailure } from "./failures.ts";
 import { type ControlParts, leave } from "./parts.ts";
 import type { RestoreFrom } from "./restore-point.ts";
@@ -70,6 +71,8 @@ async function endOf(parts: ControlParts, record: SandboxRecord, cause: unknown)
 async function start(parts: ControlParts, plan: BringUp): Promise<PublishedCertificate> {
   const { record, worker, from } = plan;
   const { identity } = record.execution;
+  // also where the claim was written before, by a move or by whoever drove it until now.
+  if (record.generation > 1n) await awaitPredecessors(parts, record, worker.workerId);
   // An order of an earlier generation that reached this worker later would meet the new one.
   if (record.generation > 1n && !(await parts.feeds.flush(worker.workerId, record.sandboxId))) {
     throw new SpaceError("worker/unreachable", { workerId: worker.workerId });

@@ -11,7 +11,6 @@ import {
   SpaceError,
   type WorkerHandle,
 } from "@space/model";
-import { awaitPredecessors } from "./await-predecessors.ts";
 import { bringUp, giveUp } from "./bring-up.ts";
 import { codeOf, workerFailure } from "./failures.ts";
 import { type ControlParts, newClaim } from "./parts.ts";
@@ -143,7 +142,6 @@ async function resumeThere(
     const key = await parts.tenantKeys.find(committed.tenantId, manifest.keyId);
     const seal = await requireSeal(parts, committed.sandboxId);
     from = { manifest, digest, key, seal, memory: memoryAt(committed, to.workerId) };
-    await awaitPredecessors(parts, committed, to.workerId); // R-16
   } catch (cause) {
     await giveUp(parts, committed, `failed: ${codeOf(cause)}`);
     throw workerFailure(cause, "start");

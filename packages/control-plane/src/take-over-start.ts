@@ -64,8 +64,12 @@ async function parentOf(
   return readKept(parts, kept);
 }
 
-/** Whoever asked for it is not known here: it lives as long as when it was created, or for the rest of its time. */
-function lifeOf({ clock }: ControlParts, { endAtMs, timeoutMs }: SandboxRecord): number {
+/**
+ * Whoever asked for it is not known here: it lives as long as when it was created, or for the rest of its time. What was
+ * paused is past its end; what is not was being moved, and its times stay (null).
+ */
+function lifeOf({ clock }: ControlParts, { endAtMs, timeoutMs, state }: SandboxRecord): number | null {
   const restMs = endAtMs - clock.wallMs();
+  if (restMs > 0 && state === "resuming") return null;
   return restMs > 0 ? restMs : timeoutMs;
 }

@@ -79,6 +79,32 @@ describe("several replicas on one store", () => {
     await other.close();
   });
 
+  test("R-16, statement 2: a move that another replica takes over begins there only when it has ended here", async (context) => {
+    const { rig, workers } = await ControlRig.open(context);
+    const { sandboxId } = await rig.create();
+    const [here, there] = workers[0].processesOf(sandboxId) > 0 ? workers : [workers[1], workers[0]];
+    const other = await rig.openReplica("other");
+    const release = here.hold("retire");
+    const moving = rig.service.move(rig.caller, sandboxId, {}).catch((error: unknown) => error);
+    for (let turn = 0; turn < 50 && here.count("retire") === 0; turn += 1) await settle();
+    faultLanded(
+      "it is committed, and here nobody has acknowledged it",
+      Number((await rig.record(sandboxId)).state === "resuming"),
+    );
+    rig.detach(there);
+    await rig.attach(there, other);
+    for (let turn = 0; turn < 10; turn += 1) {
+      await settle(20);
+      await rig.clock.advance(2000);
+    }
+    assert.equal(there.count("activate"), 0);
+    assert.equal((await rig.record(sandboxId)).state, "paused");
+    release();
+    await rig.clock.advance(60_000);
+    assert.ok((await moving) instanceof Error);
+    await other.close();
+  });
+
   test("a replica that starts leaves alone what another one drives, until its claim runs out", async (context) => {
     const { rig, workers } = await ControlRig.open(context, { workers: 1, limits: { claimMs: 30_000 } });
     const release = workers[0].hold("activate");

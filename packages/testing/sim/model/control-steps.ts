@@ -49,7 +49,7 @@ function claims(state: CoreState, { decisions, generations }: Rules): CoreStep[]
   const { executions, phase, workers: all } = state;
   const generation = executions.length + 1;
   const to = phase === "none" ? "creating" : "resuming";
-  if (generation > generations || !decisions.enters(phase, to)) return [];
+  if (phase === "pausing" || generation > generations || !decisions.enters(phase, to)) return [];
   // The workers are alike until one of them is chosen: that one is number 0.
   const choice = generation === 1 ? [0] : workers;
   const isOver = all.map((worker) => worker.isOver);
@@ -75,7 +75,7 @@ function claimed(state: CoreState, at: number, phase: Phase): CoreState {
 
 /** R-1, R-5, R-12: activate, certify, install, publish. */
 function starts(state: CoreState, rules: Rules): CoreStep[] {
-  const { guards } = rules;
+  const { guards, decisions } = rules;
   const late = guards.comparesRevision ? [] : lateSteps(state, rules);
   const generation = state.executions.length;
   if (!isAwaited(state, generation)) return late;
@@ -85,6 +85,8 @@ function starts(state: CoreState, rules: Rules): CoreStep[] {
   switch (command) {
     case "none": {
       if (guards.flushes && owed(state, at).length > 0) return late;
+      const isOver = state.workers.map((worker) => worker.isOver);
+      if (!decisions.mayFollow(owed(state), at, isOver)) return late;
       return [...late, { name: `control sends activate ${generation}`, next: to({ command: "activate" }) }];
     }
     case "started": {
@@ -165,6 +167,7 @@ function pauseSteps(state: CoreState, rules: Rules): CoreStep[] {
   const mayCommit = pause === "snapshot" || (pause === "aborted" && !guards.recordsAborts);
   return [
     ...(mayCommit ? ended(state, "has paused", "paused", rules) : []),
+    ...(mayCommit ? moves(state, rules) : []),
     ...(pause === "asked" || pause === "aborting"
       ? []
       : [to("aborts the pause of", { pause: "aborting" }, phase)]),
@@ -172,6 +175,18 @@ function pauseSteps(state: CoreState, rules: Rules): CoreStep[] {
       ? [to("hears that the pause is aborted of", { pause: "none" }, "running")]
       : []),
   ];
+}
+
+/** A move: the commit of the pause, with its order, and the claim of the next generation elsewhere are one write. */
+function moves(state: CoreState, rules: Rules): CoreStep[] {
+  const generation = state.executions.length;
+  if (generation >= rules.generations) return [];
+  const from = executionOf(state, generation).at;
+  return ended(state, "commits the move of", "resuming", rules).flatMap(({ name, next }) =>
+    workers
+      .filter((at) => at !== from)
+      .map((at) => ({ name: `${name} to worker ${at}`, next: claimed(next, at, "resuming") })),
+  );
 }
 
 function acknowledgements(state: CoreState): CoreStep[] {

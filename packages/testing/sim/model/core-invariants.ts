@@ -112,7 +112,8 @@ const deleteWins: Invariant = {
 const pauseKeepsAll: Invariant = {
   name: "statement 7: what was let in before a pause is reported as done is in its snapshot",
   inStep: (before, after) => {
-    const isCommitted = before.phase === "pausing" && after.phase === "paused";
+    const isCommitted =
+      before.phase === "pausing" && (after.phase === "paused" || after.phase === "resuming");
     return finding(isCommitted, isCommitted && executionOf(before, before.executions.length).isWritten);
   },
 };

@@ -140,8 +140,8 @@ export const plantedFaults: readonly PlantedFault[] = [
   edited("killed-resumes", "statement 6: the lifecycle lets a killed sandbox resume", [
     {
       file: "model/src/lifecycle.ts",
-      find: 'resuming: ["paused", "lost"],',
-      replace: 'resuming: ["paused", "lost", "killed"],',
+      find: 'resuming: ["paused", "lost", "pausing"],',
+      replace: 'resuming: ["paused", "lost", "pausing", "killed"],',
     },
   ]),
   edited("late-answer-replaces", "R-24: the answer of any look-up replaces whatever entry is there", [
