@@ -38,8 +38,8 @@ it("nothing is created twice, and no state is entered from itself", () => {
   assert.ok(states.every((state) => !mayEnter(state, state)));
 });
 
-it("R-1: only a sandbox that is paused or lost is resumed", () => {
-  assert.deepEqual([...enteredFrom.resuming].sort(), ["lost", "paused"]);
+it("R-1: only a sandbox that is paused, lost or, as it is moved, being paused is resumed", () => {
+  assert.deepEqual([...enteredFrom.resuming].sort(), ["lost", "paused", "pausing"]);
 });
 
 it("a frozen sandbox runs again only out of an aborted pause, and a lost one never without a resume", () => {
