@@ -89,7 +89,6 @@ export class FakeWorker implements WorkerControl, RecordReceiver, ReceiverFeed {
   readonly capacity: number;
   /** Every command, in the order in which it began. */
   readonly calls: { readonly command: WorkerCommand; readonly sandboxId: SandboxId | undefined }[] = [];
-  /** What its snapshots keep of memory. */
   memoryKept: MemoryKept = "frozen-on-worker";
   /** the pod that it is, on Kubernetes. */
   podUid: string | undefined;
