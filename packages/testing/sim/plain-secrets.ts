@@ -7,26 +7,37 @@
 import { hash } from "node:crypto";
 import type { Digest, TenantKey } from "@space/model";
 
-/** Names by key and digest; begun anew when it is full. */
+/** Names by the digests that one key names; begun anew when there are so many. */
 const namesLimit = 4096;
-const names = new Map<string, string>();
+const namesOf = new Map<string, Map<Digest, string>>();
+
+function namesIn(scope: string): Map<Digest, string> {
+  const known = namesOf.get(scope);
+  if (known !== undefined) return known;
+  if (namesOf.size >= namesLimit) namesOf.clear();
+  const names = new Map<Digest, string>();
+  namesOf.set(scope, names);
+  return names;
+}
+
 /** No archive of a world is long enough to be cut. */
 const cutTable = new Int32Array(256);
 
 export class TenantSecrets {
   readonly #scope: string;
+  readonly #names: Map<Digest, string>;
 
   constructor({ tenantId, keyId }: TenantKey) {
     this.#scope = `${tenantId} ${keyId} `;
+    this.#names = namesIn(this.#scope);
   }
 
   name(digest: Digest): string {
-    const text = this.#scope + digest;
-    const known = names.get(text);
+    const known = this.#names.get(digest);
     if (known !== undefined) return known;
-    const name = hash("sha256", text, "hex");
-    if (names.size >= namesLimit) names.clear();
-    names.set(text, name);
+    const name = hash("sha256", this.#scope + digest, "hex");
+    if (this.#names.size >= namesLimit) this.#names.clear();
+    this.#names.set(digest, name);
     return name;
   }
 
