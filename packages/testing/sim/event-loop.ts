@@ -29,6 +29,9 @@ interface Event {
   action: (() => void) | undefined;
 }
 
+/** So many cancelled events are no reason to look through all. */
+const mostCancelled = 200;
+
 /** Node's own function that runs what `nextTick` and promises have queued, which costs a seventh of a turn of the real event loop. */
 const runTicks: () => void = (process as unknown as { _tickCallback(): void })._tickCallback; // cast: not in the types
 
@@ -39,7 +42,9 @@ const runTicks: () => void = (process as unknown as { _tickCallback(): void })._
 export class EventLoop {
   #nowMs = 1_000_000;
   #order = 0;
-  readonly #heap: Event[] = [];
+  #heap: Event[] = [];
+  /** Events in it that were cancelled. */
+  #cancelled = 0;
   #soon: Event[] = [];
   #soonAt = 0;
   #current: Incarnation | undefined;
@@ -66,7 +71,10 @@ export class EventLoop {
     this.#order += 1;
     this.#push(event);
     return () => {
+      if (event.action === undefined) return;
       event.action = undefined;
+      this.#cancelled += 1;
+      if (this.#cancelled > mostCancelled && this.#cancelled * 2 > this.#heap.length) this.#sweep();
     };
   }
 
@@ -128,8 +136,14 @@ export class EventLoop {
 
   #happen(event: Event): void {
     const { owner, action } = event;
-    if (action === undefined || owner?.alive === false) return;
-    if (owner !== undefined && owner.stoppedUntilMs > this.#nowMs) return this.#postpone(event, owner);
+    if (action === undefined) {
+      this.#cancelled -= 1;
+      return;
+    }
+    if (owner !== undefined && owner.stoppedUntilMs > this.#nowMs && owner.alive)
+      return this.#postpone(event, owner);
+    event.action = undefined; // to cancel it is too late
+    if (owner?.alive === false) return;
     this.#current = owner;
     this.steps += 1;
     try {
@@ -146,6 +160,14 @@ export class EventLoop {
     event.order = this.#order;
     this.#order += 1;
     this.#push(event);
+  }
+
+  /** Most timers are cancelled, and long before their time. */
+  #sweep(): void {
+    const left = this.#heap.filter(({ action }) => action !== undefined);
+    this.#heap = [];
+    this.#cancelled = 0;
+    for (const event of left) this.#push(event);
   }
 
   #push(event: Event): void {

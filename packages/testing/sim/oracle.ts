@@ -38,7 +38,9 @@ export class Oracle {
   readonly #freezes = new Map<number, { count: number; atMs: number }>();
   readonly #streams = new Map<number, { readonly process: SimProcess; readonly freezes: number }>();
   /** Operations that are over, the oldest first. */
-  readonly #over: { readonly number: number; readonly atMs: number }[] = [];
+  #over: { readonly number: number; readonly atMs: number }[] = [];
+  /** How many of them are forgotten already. */
+  #forgotten = 0;
   executionsBegun = 0;
   /** What is on a worker's disk. */
   recordOf: (host: string, sandboxId: SandboxId) => RuntimeRecord | undefined = () => undefined;
@@ -247,13 +249,14 @@ export class Oracle {
   isOver({ number }: TrueOperation): void {
     const { nowMs } = this.#loop;
     this.#over.push({ number, atMs: nowMs });
-    let forgotten = 0;
-    for (const first of this.#over) {
-      if (nowMs - first.atMs < knownForMs) break;
+    for (let first = this.#over[this.#forgotten]; first !== undefined && nowMs - first.atMs >= knownForMs; ) {
       this.forget(first.number);
-      forgotten += 1;
+      this.#forgotten += 1;
+      first = this.#over[this.#forgotten];
     }
-    if (forgotten > 0) this.#over.splice(0, forgotten);
+    if (this.#forgotten * 2 <= this.#over.length) return;
+    this.#over = this.#over.slice(this.#forgotten);
+    this.#forgotten = 0;
   }
 
   forget(number: number): void {
