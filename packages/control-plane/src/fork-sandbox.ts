@@ -25,7 +25,7 @@ const countLimit = 100;
 /** See `SnapshotService.fork`. */
 export async function forkSandbox(
   parts: ControlParts,
-  of: { readonly caller: ApiCaller; readonly sandboxId: SandboxId },
+  of: { readonly caller: ApiCaller; readonly sandboxId: SandboxId; readonly requireOpen: () => void },
   { count, timeoutMs }: ForkSandbox,
 ): Promise<readonly ForkedSandbox[]> {
   checkTimeout(parts, timeoutMs);
@@ -35,7 +35,7 @@ export async function forkSandbox(
   const heldUntilMs = parts.clock.wallMs() + parts.limits.claimMs;
   const { kept, source } = await keepSnapshot(parts, of, { name: null, heldUntilMs });
   try {
-    return await eachChild(parts, count, () => beginChild(parts, { kept, source, timeoutMs }));
+    return await eachChild(parts, count, () => beginChild(parts, { kept, source, timeoutMs, ...of }));
   } finally {
     await releaseKept(parts, kept).catch((error: unknown) => {
       const { sandboxId } = kept; // its time ends all the same
@@ -48,20 +48,28 @@ interface Child {
   readonly kept: KeptSnapshot;
   readonly source: SandboxRecord;
   readonly timeoutMs: number;
+  /** Throws when nothing more is to be begun. */
+  readonly requireOpen: () => void;
 }
 
 /** As its source in everything but its identity, its secrets and its end. */
-async function beginChild(parts: ControlParts, { kept, source, timeoutMs }: Child): Promise<ForkedSandbox> {
+async function beginChild(
+  parts: ControlParts,
+  { kept, source, timeoutMs, requireOpen }: Child,
+): Promise<ForkedSandbox> {
   const { template, metadata, variables, onTimeout, keepMemory, autoResume, autoRecover } = source;
   const shape = { template, metadata, variables, onTimeout, keepMemory, autoResume, autoRecover };
   try {
+    requireOpen();
     const outcome = await beginSandbox(parts, {
       tenantId: source.tenantId,
       shape: { ...shape, timeoutMs, limits: kept.limits },
       from: { kind: "fork", kept },
     });
-    if (outcome.kind === "running")
-      return { kind: "sandbox", sandbox: connectedView(outcome.record, parts.tokens, false) };
+    if (outcome.kind === "running") {
+      const sandbox = connectedView(outcome.record, parts.tokens, false);
+      return { kind: "sandbox", sandbox, memory: kept.memory };
+    }
     throw new SpaceError("internal/bug", { where: "a child without an idempotency key" });
   } catch (error) {
     const shown = isSpaceError(error)

@@ -114,7 +114,8 @@ export class SandboxOperations implements SandboxService, SnapshotService {
     request: ForkSandbox,
   ): Promise<readonly ForkedSandbox[]> {
     this.#requireOpen();
-    return forkSandbox(this.#parts, { caller, sandboxId }, request);
+    const requireOpen = (): void => this.#requireOpen();
+    return forkSandbox(this.#parts, { caller, sandboxId, requireOpen }, request);
   }
 
   #requireOpen(): void {

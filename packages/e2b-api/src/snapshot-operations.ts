@@ -41,15 +41,26 @@ export async function fork(call: Call, { service, schemas, views }: OperationPor
   return { status: 201, body: forked.map((one) => forkedJson(one, views)) };
 }
 
-function snapshotJson({ template, names }: SnapshotView): Json {
-  return { snapshotID: template, names };
+/** What could not be kept is told: E2B's clients drop `space`. */
+function snapshotJson({
+  template,
+  names,
+  sandboxId,
+  digest,
+  memory,
+  sizeBytes,
+  createdAtMs,
+}: SnapshotView): Json {
+  const createdAt = new Date(createdAtMs).toISOString();
+  const space = { sandboxID: sandboxId, digest, memory, sizeBytes, createdAt };
+  return { snapshotID: template, names, space };
 }
 
 /** Each child is answered as a create would be: with the sandbox, or with what a failed create's body says. */
 function forkedJson(forked: ForkedSandbox, views: ViewSettings): Json {
   switch (forked.kind) {
     case "sandbox":
-      return { sandbox: connectedJson(forked.sandbox, views) };
+      return { sandbox: connectedJson(forked.sandbox, views), space: { memory: forked.memory } };
     case "failed":
       return { error: refusalOf(forked.error).body ?? null };
     default:

@@ -40,6 +40,9 @@ function databaseWith(state: "creating" | "running" | "pausing" | "paused" | "ki
   return database;
 }
 
+/** It stands still for a snapshot alone, which is kept. */
+const keptOne = `UPDATE sandboxes SET revision = 3, state = 'pausing', goes_on = 1, claim_owner = 'me', claim_until_ms = 9;
+  ${kept("s1")}`;
 const certified =
   "INSERT INTO certificates (sandbox_id, generation, digest, token) SELECT sandbox_id, 1, 'c1', 't' FROM sandboxes";
 
@@ -123,6 +126,31 @@ const refused: readonly (readonly [
     `${certified}; ${segment("1, 0, NULL")}; UPDATE sealed_segments SET run = 1`,
   ],
   ["CHECK constraint failed", "running", `${certified}; ${segment("1, 1, NULL")}`],
+  ["r5_kept_snapshot_is_of_a_certified_execution", "running", kept("s1")],
+  ["r5_kept_snapshot_is_of_a_certified_execution", "pausing", kept("s1")],
+  ["r5_kept_snapshot_never_changes", "running", `${keptOne}; UPDATE kept_snapshots SET countersigned = 'x'`],
+  [
+    "r5_kept_snapshot_never_changes",
+    "running",
+    `${keptOne}; UPDATE kept_snapshots SET held_until_ms = 0; UPDATE kept_snapshots SET held_until_ms = NULL`,
+  ],
+  [
+    "only_what_is_listed_has_a_name",
+    "running",
+    `${keptOne}; UPDATE kept_snapshots SET name = 'n', held_until_ms = 0`,
+  ],
+  ["UNIQUE constraint failed", "running", `${keptOne}; ${kept("s2")}; UPDATE kept_snapshots SET name = 'n'`],
+  ["r5_origin_is_a_snapshot_of_its_tenant", "running", `${keptOne}; ${child("'s1', 'another'")}`],
+  [
+    "r5_origin_never_changes",
+    "running",
+    "UPDATE sandboxes SET revision = 3, origin_kind = 'fork', origin_snapshot = 's', origin_manifest = 'd'",
+  ],
+  [
+    "what_children_begin_with_is_kept",
+    "running",
+    `${keptOne}; ${child("'s1', printf('%064d', 0)")}; DELETE FROM kept_snapshots`,
+  ],
   ["r10_bundle_version_only_grows", "running", "INSERT INTO key_bundles VALUES (2, 't')"],
   [
     "r10_bundle_never_changes",
@@ -151,6 +179,20 @@ const refused: readonly (readonly [
 function signingKey(write: string, state = "announced"): string {
   return `INSERT INTO key_bundles VALUES (1, 't'); INSERT INTO signing_keys (kid, public_key, state, announced_in, announced_at_ms)
     VALUES ('${"k".repeat(43)}', '${"p".repeat(43)}', '${state}', 1, 1); ${write}`;
+}
+
+/** A snapshot of the one sandbox. */
+function kept(id: string): string {
+  return `INSERT INTO kept_snapshots SELECT '${id}', tenant_id, sandbox_id, printf('%064d', 0), 't', 'k', 'none', 1, '[]', 'base',
+    1, 1, 1, 1, '{}', NULL, 1, NULL FROM sandboxes`;
+}
+
+/** Another sandbox that begins with this. */
+function child(origin: string): string {
+  return `INSERT INTO sandboxes (sandbox_id, tenant_id, template, state, revision, generation, claim_owner, claim_until_ms,
+      created_at_ms, started_at_ms, end_at_ms, changed_at_ms, on_timeout, keep_memory, auto_resume, timeout_ms,
+      metadata, variables, memory_bytes, cpus, processes, disk_bytes, origin_kind, origin_snapshot, origin_manifest)
+    VALUES ('i2', 'ten', 'base', 'creating', 1, 1, 'me', 9, 1, 1, 1, 1, 'kill', 0, 0, 1, '{}', '{}', 1, 1, 1, 1, 'fork', ${origin})`;
 }
 
 function resume(generation: string): string {

@@ -111,6 +111,24 @@ describe("a fork", () => {
     assert.equal((await rig.record(sandboxId)).state, "running");
   });
 
+  test("a control plane that is stopped begins no more of them", async (context) => {
+    const { rig, workers } = await ControlRig.open(context, { workers: 1, limits: { ...limits, atOnce: 1 } });
+    const { sandboxId } = await rig.create();
+    const release = workers[0].hold("activate");
+    const forking = rig.service.fork(rig.caller, sandboxId, { count: 3, timeoutMs });
+    await settle(turns);
+    const stopping = rig.control.shutDown(30_000);
+    await settle();
+    release();
+    const forked = await forking;
+    assert.deepEqual(
+      [running(forked).length, failures(forked)],
+      [1, ["worker/none-free", "worker/none-free"]],
+    );
+    await stopping;
+    assert.equal(workers[0].processes, 0);
+  });
+
   test("of no other number than 1 to 100, and no longer than is allowed", async (context) => {
     const { rig } = await ControlRig.open(context, { limits });
     const { sandboxId } = await rig.create();

@@ -279,6 +279,9 @@ describe("snapshots and forks, through E2B's newest client", () => {
     assert.equal(many.filter((one) => one instanceof Sandbox).length, 100);
     assert.ok(many[0] instanceof Sandbox);
     assert.equal((await many[0].getInfo()).endAt.getTime(), nowMs + 5000);
+    const told = await raw(`/sandboxes/${sandbox.sandboxId}/snapshots`, { method: "POST", body: "{}" });
+    const { space } = (await told.json()) as { space: { memory: string } }; // cast: our own API's answer
+    assert.equal(space.memory, "none", "what could not be kept is told");
     const limited = await sandbox.fork({ count: 20 });
     assert.equal(limited.filter((one) => one instanceof e2b51.RateLimitError).length, 2);
   });

@@ -217,7 +217,7 @@ export class FakeSandboxService implements SandboxService, SnapshotService {
     const forked: ForkedSandbox[] = [];
     for (let at = 0; at < count; at += 1) {
       try {
-        forked.push({ kind: "sandbox", sandbox: await this.create(caller, request) });
+        forked.push({ kind: "sandbox", sandbox: await this.create(caller, request), memory: "none" });
       } catch (error) {
         if (!isSpaceError(error)) throw error;
         forked.push({ kind: "failed", error });

@@ -36,7 +36,12 @@ export interface ForkSandbox {
 
 /** One child, running; or why there is none. */
 export type ForkedSandbox =
-  | { readonly kind: "sandbox"; readonly sandbox: ConnectedSandbox }
+  | {
+      readonly kind: "sandbox";
+      readonly sandbox: ConnectedSandbox;
+      /** What it has of its source's memory. */
+      readonly memory: MemoryKept;
+    }
   | { readonly kind: "failed"; readonly error: SpaceError };
 
 /**
