@@ -176,8 +176,18 @@ for (const { name, skip, options, keepsMemory } of drivers) {
       ]);
       assert.equal(verified.code, 0, verified.stderr);
       assert.match(verified.stdout, /"kind": ?"fork"/);
+      const taken = await fetch(`${rig.system.apiUrl}/sandboxes/${source.sandboxId}/snapshots`, {
+        method: "POST",
+        headers: { "x-api-key": rig.system.apiKey.reveal() },
+      });
+      const { space } = (await taken.json()) as { space: { digest: string; memory: string } }; // cast: our own API's answer
+      assert.equal(space.memory, keepsMemory ? "in-snapshot" : "none", "what could not be kept is told");
       await source.kill();
       await Sandbox.kill(child.sandboxId, rig.client());
+      const sealed = await runProgram(join(checkout, "space"), [
+        ...["chain", "verify", "--snapshot", space.digest, "--json", "--data", data],
+      ]);
+      assert.equal(sealed.code, 0, `its history is in it, though its source is gone: ${sealed.stderr}`);
     });
 
     it("one that is paused or gone has none", async () => {
