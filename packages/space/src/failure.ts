@@ -2,6 +2,7 @@
 // Copyright 2026 The SPACE authors
 
 import { isSpaceError } from "@space/model";
+import { ApiRefusal } from "./sandbox/api-refusal.ts";
 
 /** A failure in words for the person at the terminal: what, and what to change. */
 export function explain(error: unknown): string {
@@ -20,6 +21,7 @@ export function explain(error: unknown): string {
   if (isSpaceError(error, "snapshot/chain-refused"))
     return `the chain that is sealed in the snapshot does not hold: ${error.details.link}: ${error.details.problem}`;
   if (isSpaceError(error)) return `${error.code} ${JSON.stringify(error.details)}${becauseOf(error.cause)}`;
+  if (error instanceof ApiRefusal) return error.message;
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }
 

@@ -10,6 +10,7 @@ import { drill } from "./commands/drill.ts";
 import { fuzz } from "./commands/fuzz.ts";
 import { help } from "./commands/help.ts";
 import { keys } from "./commands/keys.ts";
+import { sandbox } from "./commands/sandbox.ts";
 import { sim } from "./commands/sim.ts";
 import { test } from "./commands/test.ts";
 import { up } from "./commands/up.ts";
@@ -30,6 +31,7 @@ const commands: Readonly<Record<string, Command>> = {
   drill,
   help,
   keys,
+  sandbox,
   sim,
   test,
   up,

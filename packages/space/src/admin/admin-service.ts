@@ -19,6 +19,8 @@ export interface AdminTarget {
   readonly keys: KeyAdministration;
   readonly rootKey: RootKeyFile;
   readonly snapshotKeys: SnapshotKeys;
+  /** Where the API is served by plain HTTP; undefined while it is not. */
+  apiUrl(): string | undefined;
   chain(sandboxId: SandboxId): Promise<ChainExport | undefined>;
 }
 
@@ -54,6 +56,9 @@ export async function answerAdmin(target: AdminTarget, method: unknown, params: 
       members(params, "params", []);
       await target.snapshotKeys.rewrap();
       return target.snapshotKeys.view();
+    case "api/address":
+      members(params, "params", []);
+      return { apiUrl: target.apiUrl() ?? null };
     case "chain/export": {
       const sandboxId = parseSandboxId(members(params, "params", ["sandboxId"])["sandboxId"]);
       const chain = await target.chain(sandboxId);

@@ -44,7 +44,7 @@ async function askFiles(data: string, method: string, params: unknown): Promise<
       const ports = { ...store, rootKey, privateKeys, clock: systemClock, random: systemRandom, audit };
       const target = await openOfflineKeys(issuer, ports);
       audit.signWith(target.auditCheckpoint);
-      return await answerAdmin({ ...target, rootKey, snapshotKeys }, method, params);
+      return await answerAdmin({ ...target, rootKey, snapshotKeys, apiUrl: () => undefined }, method, params);
     } finally {
       await audit.close();
       store.close();

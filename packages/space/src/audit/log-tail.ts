@@ -9,18 +9,26 @@ import type { ShownRecord } from "./record-text.ts";
 
 const lookEveryMs = 250;
 
-/** The newest records of all logs together, in the order of their times. */
-export function newestRecords(logs: readonly FoundLog[], count: number): readonly ShownRecord[] {
-  const each = logs.flatMap((log) => lastOf(log, count));
+/** The newest records of all logs together, of those that are wanted, in the order of their times. */
+export function newestRecords(
+  logs: readonly FoundLog[],
+  count: number,
+  isWanted: (record: ShownRecord) => boolean = () => true,
+): readonly ShownRecord[] {
+  const each = logs.flatMap((log) => lastOf(log, count, isWanted));
   return each.toSorted((a, b) => a.record.atMs - b.record.atMs).slice(count === 0 ? each.length : -count);
 }
 
-function lastOf({ process, directory }: FoundLog, count: number): readonly ShownRecord[] {
+function lastOf(
+  { process, directory }: FoundLog,
+  count: number,
+  isWanted: (record: ShownRecord) => boolean,
+): readonly ShownRecord[] {
   let last: ShownRecord[] = [];
   for (const segment of listSegments(directory).toReversed()) {
     const own: ShownRecord[] = [];
     for (const record of recordsOf(segment.path)) {
-      own.push({ process, record });
+      if (isWanted({ process, record })) own.push({ process, record });
       if (own.length > count) own.shift();
     }
     last = [...own, ...last].slice(-count);
@@ -71,7 +79,7 @@ export async function followLogs(
 }
 
 function lastSequence(directory: string): number {
-  return lastOf({ process: "", directory }, 1)[0]?.record.sequence ?? 0;
+  return lastOf({ process: "", directory }, 1, () => true)[0]?.record.sequence ?? 0;
 }
 
 /** Reads only the segments that can hold later records. */

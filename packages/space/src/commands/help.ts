@@ -28,6 +28,17 @@ const text = `SPACE runs untrusted code for AI agents in isolated, stateful sand
   ./space test              run every test
   ./space doctor            say what works on this host and what is missing
       --install             first fetch what can be had without changing the host (runsc, verified as Debian's)
+  ./space sandbox ls        the sandboxes of your key (--state running|paused|lost, may be given often)
+  ./space sandbox create    start one and print its id (--template NAME, --timeout SECONDS, --on-timeout kill|pause, --auto-resume,
+                            --metadata NAME=VALUE, --env NAME=VALUE, --worker WORKER)
+  ./space sandbox exec ID -- COMMAND   run a program there: its output, exit code, and piped input; wakes a paused sandbox
+      --user NAME --cwd DIR --env NAME=VALUE   (125: SPACE failed, and not the command)
+  ./space sandbox pause ID  keep its files, and memory where the substrate can (--files-only)
+  ./space sandbox resume ID --timeout SECONDS --worker WORKER --files-only
+  ./space sandbox kill ID   end it for good
+  ./space sandbox inspect ID   its generation, activation, worker, snapshot, end, and its verified chain
+  ./space sandbox logs ID   what the audit logs say of it (-n N, -f, --sensitive); what its processes print is not kept
+      --data DIR --json     all of them use E2B_API_URL and E2B_API_KEY where these are set, else the SPACE of --data
   ./space audit verify      say whether any audit log was altered, cut or forged, and where (--data DIR, --json)
       --root-key KEY        the installation's root public key, from elsewhere than the data directory
       --checkpoint FILE     checkpoints kept elsewhere, one a line: what the logs must still hold

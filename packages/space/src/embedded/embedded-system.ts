@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import type { Server } from "node:net";
 import { join } from "node:path";
 import type { Duplex } from "node:stream";
@@ -14,7 +14,7 @@ import {
   type KeyAdministration,
   openControlPlane,
 } from "@space/control-plane";
-import { createE2bApi, type E2bApi } from "@space/e2b-api";
+import { createE2bApi, type E2bApi, type E2bApiOptions } from "@space/e2b-api";
 import {
   type AuditSink,
   type Caller,
@@ -23,12 +23,11 @@ import {
   parseWorkerId,
   type RouteSource,
   type SandboxId,
-  Secret,
+  type Secret,
   type TenantId,
   type WorkerId,
 } from "@space/model";
 import { loadOrCreateEdge, loadOrCreateMesh } from "@space/mtls";
-import { replaceFile } from "@space/platform-linux/durable-file";
 import { type ControlStore, openControlStore } from "@space/store-sqlite";
 import { answerAdmin } from "../admin/admin-service.ts";
 import { serveAdmin } from "../admin/admin-socket.ts";
@@ -38,6 +37,7 @@ import { openControlAudit } from "../data/control-audit.ts";
 import { type DataDirectory, openDataDirectory } from "../data/data-directory.ts";
 import { type InstallationKeys, openInstallationKeys } from "../data/installation-keys.ts";
 import { issuer } from "../data/issuer.ts";
+import { ownersKey } from "../data/owners-key.ts";
 import type { SnapshotPlace } from "../data/snapshot-place.ts";
 import { openSnapshotStorage, type SnapshotStorage, snapshotPorts } from "../data/snapshot-storage.ts";
 import { listenMesh, portOf } from "../host/mesh-sockets.ts";
@@ -46,7 +46,7 @@ import { systemRandom } from "../host/system-random.ts";
 import { agentVersion, checkout } from "../product.ts";
 import { controlPlaneName } from "../worker/component-names.ts";
 import type { WorkerConfig } from "../worker/worker-config.ts";
-import { type EdgeAddress, type EdgeServers, openEdgeServers } from "./edge-servers.ts";
+import { type EdgeAddress, openEdgeServers } from "./edge-servers.ts";
 import { answerNothing, type GatewayPart, startGateway } from "./gateway-part.ts";
 import { Mesh } from "./mesh.ts";
 import { allOnLoopback, type NetworkPlaces } from "./network-places.ts";
@@ -150,7 +150,13 @@ async function compose(
   directory: DataDirectory,
   undo: (() => unknown)[],
 ): Promise<EmbeddedSystem> {
-  const { keys, audit, store, control, admin, snapshots } = await startControlPlane(options, directory, undo);
+  let apiUrl: string | undefined;
+  const { keys, audit, store, control, admin, snapshots } = await startControlPlane(
+    options,
+    directory,
+    undo,
+    () => apiUrl,
+  );
   const nowMs = systemClock.wallMs();
   const authority = await loadOrCreateMesh({ directory: directory.tls, nowMs });
   const mesh = await Mesh.join({ tls: directory.tls, authority, nowMs, audit });
@@ -195,17 +201,10 @@ async function compose(
   // What an earlier run left running is not paused, so a start that fails must not end it.
   undo.push(() => supervisor.stop("leave"));
   const ready = (): boolean => control.workers().length === enrolled.length;
-  api = createE2bApi({
-    service: control.service,
-    domain,
-    envdVersion: agentVersion,
-    clock: systemClock,
-    ready,
-    audit,
-    failed: (error) => options.log(`request failed: ${String(error)}`),
-  });
+  api = openApi(options, { service: control.service, domain, ready, audit });
   await untilReady(ready, enrolled, supervisor);
 
+  apiUrl = `http://${urlHost(options.listen.host)}:${servers.plainPort}`;
   const tenantId = await control.administration.ensureDefaultTenant();
   const parts: SystemParts = {
     audit,
@@ -215,16 +214,16 @@ async function compose(
     control,
     mesh,
     gatewayPart,
-    servers,
     enrolled,
     supervisor,
   };
   return describe(parts, {
     domain,
+    apiUrl,
     meshPort: portOf(meshServer),
     edgeCaPath: edge.authorityPath,
     caller: { tenantId, principal: "operator" },
-    apiKey: await ownersKey(directory, control, tenantId),
+    apiKey: await ownersKey(directory.root, () => control.administration.createApiKey(tenantId)),
     async stop() {
       servers.close();
       admin.close();
@@ -241,6 +240,14 @@ async function compose(
   });
 }
 
+function openApi(
+  { log }: EmbeddedOptions,
+  ports: Pick<E2bApiOptions, "service" | "domain" | "ready" | "audit">,
+): E2bApi {
+  const failed = (error: unknown): void => log(`request failed: ${String(error)}`);
+  return createE2bApi({ ...ports, envdVersion: agentVersion, clock: systemClock, failed });
+}
+
 interface StartedControlPlane {
   readonly keys: InstallationKeys;
   readonly audit: AuditLog;
@@ -254,6 +261,7 @@ async function startControlPlane(
   options: EmbeddedOptions,
   directory: DataDirectory,
   undo: (() => unknown)[],
+  apiUrl: () => string | undefined,
 ): Promise<StartedControlPlane> {
   const keys = openInstallationKeys(directory);
   const snapshots = await openSnapshotStorage(directory, options.snapshots);
@@ -275,6 +283,7 @@ async function startControlPlane(
     keys: control.keys,
     rootKey,
     snapshotKeys: new SnapshotKeys({ ...snapshots, audit }),
+    apiUrl,
     chain: (sandboxId: SandboxId) => control.chain(sandboxId),
   };
   const admin = await serveAdmin(
@@ -294,20 +303,18 @@ interface SystemParts {
   readonly control: ControlPlane;
   readonly mesh: Mesh;
   readonly gatewayPart: GatewayPart;
-  readonly servers: EdgeServers;
   readonly enrolled: readonly EnrolledWorker[];
   readonly supervisor: WorkerSupervisor;
 }
 
 function describe(
   parts: SystemParts,
-  known: Pick<EmbeddedSystem, "domain" | "meshPort" | "edgeCaPath" | "caller" | "apiKey" | "stop">,
+  known: Pick<EmbeddedSystem, "domain" | "apiUrl" | "meshPort" | "edgeCaPath" | "caller" | "apiKey" | "stop">,
 ): EmbeddedSystem {
-  const { options, directory, keys, control, mesh, gatewayPart, servers, enrolled, supervisor } = parts;
+  const { directory, keys, control, mesh, gatewayPart, enrolled, supervisor } = parts;
   const { counts } = gatewayPart.gateway;
   return {
     ...known,
-    apiUrl: `http://${urlHost(options.listen.host)}:${servers.plainPort}`,
     workerIds: enrolled.map(({ workerId }) => workerId),
     routes: control.routes,
     get presenter() {
@@ -381,18 +388,4 @@ function edgeNames(options: EmbeddedOptions): readonly string[] {
 function urlHost(host: string): string {
   const dialled = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host;
   return dialled.includes(":") ? `[${dialled}]` : dialled;
-}
-
-/** The operator's own key is kept beside the database, readable by its owner alone: the database has only its hash. */
-async function ownersKey(
-  directory: DataDirectory,
-  control: ControlPlane,
-  tenantId: TenantId,
-): Promise<Secret<string>> {
-  const path = join(directory.root, "api-key");
-  if (!existsSync(path)) {
-    const { text } = await control.administration.createApiKey(tenantId);
-    await replaceFile(path, `${text.reveal()}\n`);
-  }
-  return new Secret(readFileSync(path, "utf8").trim());
 }

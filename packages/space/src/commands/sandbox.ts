@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The SPACE authors
+
+import type * as v from "valibot";
+import { UsageError } from "../failure.ts";
+import { systemClock } from "../host/system-clock.ts";
+import { type ApiDoor, askApi, findDoor } from "../sandbox/api-door.ts";
+import { answered, oneSandbox, pairs, type SandboxHost, seconds } from "../sandbox/sandbox-arguments.ts";
+import { createdSchema, detailSchema, detailText, listSchema, listText } from "../sandbox/sandbox-views.ts";
+import { defaultDataFolder, readArguments, toStdout } from "./arguments.ts";
+import { chainFacts } from "./sandbox-chain.ts";
+import { exec } from "./sandbox-exec.ts";
+import { sandboxLogs } from "./sandbox-logs.ts";
+
+const common = { data: { type: "string" }, json: { type: "boolean", default: false } } as const;
+const pageSize = 100;
+
+type Subcommand = (args: readonly string[], host: SandboxHost) => Promise<number>;
+
+const subcommands: Readonly<Record<string, Subcommand>> = {
+  ls,
+  create,
+  exec,
+  pause,
+  resume,
+  kill,
+  inspect,
+  logs: sandboxLogs,
+};
+
+/**
+ * `./space sandbox ls|create|exec|pause|resume|kill|inspect|logs`: over the same API, and with the same rights, as E2B's
+ * SDKs. `logs`, and the chain of `inspect`, come from the data directory instead.
+ */
+export async function sandbox(
+  args: readonly string[],
+  host: SandboxHost = { write: toStdout, environment: process.env },
+): Promise<number> {
+  const [what = "", ...rest] = args;
+  const subcommand = Object.hasOwn(subcommands, what) ? subcommands[what] : undefined;
+  if (subcommand !== undefined) return subcommand(rest, host);
+  throw new UsageError(`say what to do: ./space sandbox ${Object.keys(subcommands).join("|")}`);
+}
+
+function doorOf(
+  values: { readonly data?: string | undefined },
+  { environment }: SandboxHost,
+): Promise<ApiDoor> {
+  return findDoor(environment, { data: values.data, usual: defaultDataFolder });
+}
+
+function jsonText(value: unknown): string {
+  return `${JSON.stringify(value, undefined, 1)}\n`;
+}
+
+async function ls(args: readonly string[], host: SandboxHost): Promise<number> {
+  const options = { ...common, state: { type: "string", multiple: true } } as const;
+  const { values } = readArguments(args, { options });
+  const states = values.state ?? ["running", "paused", "lost"];
+  const door = await doorOf(values, host);
+  const found: v.InferOutput<typeof listSchema> = [];
+  let next: string | undefined;
+  do {
+    const query: URLSearchParams = new URLSearchParams({ limit: `${pageSize}`, state: states.join(",") });
+    if (next !== undefined) query.set("nextToken", next);
+    const answer = await askApi(door, "GET", `/v2/sandboxes?${query.toString()}`);
+    found.push(...answered(listSchema, answer.body));
+    ({ next } = answer);
+  } while (next !== undefined);
+  host.write(values.json ? jsonText({ sandboxes: found }) : listText(found, systemClock.wallMs()));
+  return 0;
+}
+
+async function create(args: readonly string[], host: SandboxHost): Promise<number> {
+  const options = {
+    ...common,
+    template: { type: "string", default: "base" },
+    timeout: { type: "string" },
+    metadata: { type: "string", multiple: true },
+    env: { type: "string", multiple: true },
+    "on-timeout": { type: "string", default: "kill" },
+    "auto-resume": { type: "boolean", default: false },
+    worker: { type: "string" },
+  } as const;
+  const { values } = readArguments(args, { options });
+  const onTimeout = values["on-timeout"];
+  if (onTimeout !== "kill" && onTimeout !== "pause") throw new UsageError("--on-timeout is kill or pause");
+  const body = {
+    templateID: values.template,
+    metadata: pairs("--metadata", values.metadata ?? []),
+    envVars: pairs("--env", values.env ?? []),
+    autoPause: onTimeout === "pause",
+    ...(values["auto-resume"] && { autoResume: { enabled: true } }),
+    ...(values.timeout !== undefined && { timeout: seconds(values.timeout) }),
+    ...(values.worker !== undefined && { workerID: values.worker }),
+  };
+  const answer = await askApi(await doorOf(values, host), "POST", "/v2/sandboxes", body);
+  const { sandboxID } = answered(createdSchema, answer.body);
+  host.write(values.json ? jsonText(withoutTokens(answer.body)) : `${sandboxID}\n`);
+  return 0;
+}
+
+/** Tokens stay out of terminals and logs; whoever holds the key gets them from the API. */
+function withoutTokens(body: unknown): unknown {
+  return JSON.parse(
+    JSON.stringify(body, (name, value: unknown) => (name.endsWith("AccessToken") ? undefined : value)),
+  );
+}
+
+async function pause(args: readonly string[], host: SandboxHost): Promise<number> {
+  const options = { ...common, "files-only": { type: "boolean", default: false } } as const;
+  const { values, positionals } = readArguments(args, { options, allowPositionals: true });
+  const id = oneSandbox(positionals);
+  const door = await doorOf(values, host);
+  await askApi(door, "POST", `/sandboxes/${id}/pause`, { memory: !values["files-only"] });
+  return done(id, "paused", { host, json: values.json });
+}
+
+async function resume(args: readonly string[], host: SandboxHost): Promise<number> {
+  const options = {
+    ...common,
+    "files-only": { type: "boolean", default: false },
+    timeout: { type: "string" },
+    worker: { type: "string" },
+  } as const;
+  const { values, positionals } = readArguments(args, { options, allowPositionals: true });
+  const id = oneSandbox(positionals);
+  const body = {
+    memory: !values["files-only"],
+    timeout: seconds(values.timeout ?? "300"),
+    ...(values.worker !== undefined && { workerID: values.worker }),
+  };
+  await askApi(await doorOf(values, host), "POST", `/sandboxes/${id}/resume`, body);
+  return done(id, "running", { host, json: values.json });
+}
+
+async function kill(args: readonly string[], host: SandboxHost): Promise<number> {
+  const { values, positionals } = readArguments(args, { options: common, allowPositionals: true });
+  const id = oneSandbox(positionals);
+  await askApi(await doorOf(values, host), "DELETE", `/sandboxes/${id}`);
+  return done(id, "killed", { host, json: values.json });
+}
+
+function done(
+  sandboxID: string,
+  state: string,
+  { host, json }: { readonly host: SandboxHost; readonly json: boolean },
+): number {
+  host.write(json ? jsonText({ sandboxID, state }) : `${sandboxID} ${state}\n`);
+  return 0;
+}
+
+async function inspect(args: readonly string[], host: SandboxHost): Promise<number> {
+  const { values, positionals } = readArguments(args, { options: common, allowPositionals: true });
+  const id = oneSandbox(positionals);
+  const answer = await askApi(await doorOf(values, host), "GET", `/sandboxes/${id}`);
+  const detail = answered(detailSchema, answer.body);
+  const isElsewhere = values.data === undefined && (host.environment["E2B_API_URL"] ?? "") !== "";
+  const chain = isElsewhere ? undefined : await chainFacts(values.data ?? defaultDataFolder, id);
+  host.write(
+    values.json
+      ? jsonText({ ...Object(withoutTokens(detail)), chain: chain ?? null })
+      : detailText(detail, chain),
+  );
+  return 0;
+}
