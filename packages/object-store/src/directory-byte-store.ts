@@ -15,6 +15,7 @@ import {
 } from "@space/model";
 import { syncFolder } from "@space/platform-linux/durable-file";
 import { attempt as attemptStep } from "./attempt.ts";
+import { SharedSyncs } from "./shared-syncs.ts";
 
 /** A temporary file that is older belongs to a process that is gone. */
 const abandonedAfterMs = 60 * 60 * 1000;
@@ -36,6 +37,7 @@ export interface DirectoryByteStoreOptions {
 export class DirectoryByteStore implements ByteStore {
   readonly #root: string;
   readonly #keptFreeBytes: number;
+  readonly #names = new SharedSyncs(syncNames);
 
   private constructor(root: string, keptFreeBytes: number) {
     this.#root = root;
@@ -68,7 +70,7 @@ export class DirectoryByteStore implements ByteStore {
       try {
         await writeSynced(incoming, bytes);
         await this.#rename(incoming, path);
-        await syncNames(dirname(path));
+        await this.#names.sync(dirname(path));
       } catch (error) {
         await rm(incoming, { force: true });
         throw error;
@@ -103,8 +105,8 @@ export class DirectoryByteStore implements ByteStore {
       if (!(await succeeds(utimes(source, now, now)))) return false;
       if (!(await this.#renameIfThere(source, target))) return false;
       // The new name first: a power cut between the two leaves both, never neither.
-      await syncNames(dirname(target));
-      await syncNames(dirname(source));
+      await this.#names.sync(dirname(target));
+      await this.#names.sync(dirname(source));
       return true;
     });
   }

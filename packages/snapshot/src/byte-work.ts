@@ -25,6 +25,22 @@ export async function digestOf(bytes: Uint8Array): Promise<Digest> {
   return parseDigest(Buffer.from(await webcrypto.subtle.digest("SHA-256", owned(bytes))).toString("hex"));
 }
 
+/** Enough to tell random or encrypted bytes from all others, for a hundredth of what compressing them in vain costs. */
+const samples = 8;
+const sampleBytes = 2048;
+
+/** False where parts of the content from all over it, compressed together, save less than a sixteenth. */
+export function seemsCompressible(bytes: Uint8Array): boolean {
+  if (bytes.length < 2 * samples * sampleBytes) return true;
+  const apart = Math.floor((bytes.length - sampleBytes) / (samples - 1));
+  const parts = Array.from({ length: samples }, (_, at) =>
+    bytes.subarray(at * apart, at * apart + sampleBytes),
+  );
+  const sampled = Buffer.concat(parts);
+  const compressed = zstdCompressSync(sampled, { params: level, chunkSize: sampled.length + leastTurnBytes });
+  return compressed.length < sampled.length - sampled.length / 16;
+}
+
 /** zstd at its quickest. */
 export async function compress(bytes: Uint8Array): Promise<Uint8Array> {
   const options = { params: level, chunkSize: bytes.length + leastTurnBytes };

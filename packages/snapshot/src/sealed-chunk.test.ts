@@ -39,6 +39,14 @@ test("compresses where that helps, and only there", async () => {
   assert.ok((await sealChunk(text, idOf(text), { secrets, random })).length < text.length / 20);
   const sealed = await sealChunk(noise, idOf(noise), { secrets, random });
   assert.equal(sealed.length, noise.length + headerBytes + 16);
+  // Half of it: what is long is not judged by its beginning or its end alone.
+  const half = noise.length / 2;
+  for (const mixed of [
+    Buffer.concat([noise.subarray(0, half), Buffer.alloc(half)]),
+    Buffer.concat([Buffer.alloc(half), noise.subarray(0, half)]),
+    Buffer.concat([noise.subarray(0, half / 2), Buffer.alloc(half), noise.subarray(0, half / 2)]),
+  ])
+    assert.ok((await sealChunk(mixed, idOf(mixed), { secrets, random })).length < mixed.length * 0.6);
 });
 
 test("one content has one name and one key in a tenant, and others in another", () => {

@@ -2,7 +2,7 @@
 // Copyright 2026 The SPACE authors
 
 import { type Digest, type Random, SpaceError } from "@space/model";
-import { compress, decompress, decrypt, digestOf, encrypt } from "./byte-work.ts";
+import { compress, decompress, decrypt, digestOf, encrypt, seemsCompressible } from "./byte-work.ts";
 import type { TenantSecrets } from "./tenant-secrets.ts";
 
 /** Longest content of one sealed chunk. */
@@ -30,7 +30,8 @@ export async function sealChunk(
 ): Promise<Uint8Array> {
   if (content.length > chunkLimitBytes)
     throw new SpaceError("input/too-large", { what: "chunk", limitBytes: chunkLimitBytes });
-  const compressed = content.length < compressFromBytes ? content : await compress(content);
+  const isWorthIt = content.length >= compressFromBytes && seemsCompressible(content);
+  const compressed = isWorthIt ? await compress(content) : content;
   const isSmaller = compressed.length < content.length;
   const body = isSmaller ? compressed : content;
   const header = Buffer.alloc(offsets.body);
