@@ -6,9 +6,12 @@ import { promisify } from "node:util";
 import { constants, zstdCompress, zstdCompressSync, zstdDecompress, zstdDecompressSync } from "node:zlib";
 import { type Digest, parseDigest } from "@space/model";
 
-// Above this, work is done on other threads, so that a long snapshot takes no turn from anybody; below, the way there
-// and back costs more than the work.
+// Above this, compression is done on other threads, so that a long snapshot takes no long turn from anybody; below, the way
+// there and back costs more than the work.
 const offThreadBytes = 32 * 1024;
+// Hashing and encrypting are quicker by far, and the way there copies: done on the spot, nearly every chunk takes a
+// millisecond or two of one thread, and half of the processor's time in all.
+const cryptOffThreadBytes = 1024 * 1024;
 const level = { [constants.ZSTD_c_compressionLevel]: 1 };
 /** What is handed out at once has this length at least: without it, 16 KiB a turn. */
 const leastTurnBytes = 1024;
@@ -21,7 +24,7 @@ type Plain = Uint8Array<ArrayBuffer>;
 
 /** SHA-256. */
 export async function digestOf(bytes: Uint8Array): Promise<Digest> {
-  if (bytes.length < offThreadBytes) return parseDigest(hash("sha256", bytes, "hex"));
+  if (bytes.length <= cryptOffThreadBytes) return parseDigest(hash("sha256", bytes, "hex"));
   return parseDigest(Buffer.from(await webcrypto.subtle.digest("SHA-256", owned(bytes))).toString("hex"));
 }
 
@@ -63,18 +66,19 @@ export async function decompress(bytes: Uint8Array, limitBytes: number): Promise
 export interface GcmParameters {
   readonly key: Uint8Array;
   readonly nonce: Uint8Array;
-  /** Authenticated with the text, and not part of it. */
+  /** Authenticated with the text, and not encrypted. */
   readonly header: Uint8Array;
 }
 
-/** The ciphertext and behind it the tag. */
+/** The header, the ciphertext and behind it the tag, all in one piece. */
 export async function encrypt(bytes: Uint8Array, { key, nonce, header }: GcmParameters): Promise<Uint8Array> {
-  if (bytes.length < offThreadBytes) {
+  if (bytes.length <= cryptOffThreadBytes) {
     const cipher = createCipheriv("aes-256-gcm", key, nonce).setAAD(header);
-    return Buffer.concat([cipher.update(bytes), cipher.final(), cipher.getAuthTag()]);
+    return Buffer.concat([header, cipher.update(bytes), cipher.final(), cipher.getAuthTag()]);
   }
   const imported = await importKey(key, "encrypt");
-  return new Uint8Array(await webcrypto.subtle.encrypt(algorithm(nonce, header), imported, owned(bytes)));
+  const sealed = await webcrypto.subtle.encrypt(algorithm(nonce, header), imported, owned(bytes));
+  return Buffer.concat([header, new Uint8Array(sealed)]);
 }
 
 /** Undefined where one bit of text, tag, header, nonce or key is another. */
@@ -84,12 +88,14 @@ export async function decrypt(
 ): Promise<Uint8Array | undefined> {
   if (sealed.length < tagBytes) return undefined;
   try {
-    if (sealed.length < offThreadBytes) {
+    if (sealed.length <= cryptOffThreadBytes) {
       const decipher = createDecipheriv("aes-256-gcm", key, nonce, { authTagLength: tagBytes }).setAAD(
         header,
       );
       decipher.setAuthTag(sealed.subarray(sealed.length - tagBytes));
-      return Buffer.concat([decipher.update(sealed.subarray(0, -tagBytes)), decipher.final()]);
+      const text = decipher.update(sealed.subarray(0, -tagBytes));
+      decipher.final(); // throws where the tag is another; there is no more text
+      return text;
     }
     const imported = await importKey(key, "decrypt");
     return new Uint8Array(await webcrypto.subtle.decrypt(algorithm(nonce, header), imported, owned(sealed)));

@@ -42,8 +42,7 @@ export async function sealChunk(
   header.writeUInt32BE(body.length + tagBytes, offsets.bodyLength);
   const nonce = random.bytes(nonceBytes);
   header.set(nonce, offsets.nonce);
-  const sealed = await encrypt(body, { key: secrets.chunkKey(digest), nonce, header });
-  return Buffer.concat([header, sealed]);
+  return encrypt(body, { key: secrets.chunkKey(digest), nonce, header });
 }
 
 /**
