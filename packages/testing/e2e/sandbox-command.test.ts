@@ -102,9 +102,19 @@ test("a sandbox's life: listed, paused, resumed, inspected, logged and killed", 
   assert.equal((await sandbox("resume", id)).code, 1);
   assert.equal((await sandbox("exec", id, "--", "cat", "/home/user/note")).stdout, "kept\n");
 
+  const { forks } = (await json("fork", id, "--count", "2")) as {
+    forks: { sandbox: { sandboxID: string } }[];
+  };
+  assert.equal(new Set([id, ...forks.map(({ sandbox: child }) => child.sandboxID)]).size, 3);
+  for (const { sandbox: child } of forks) {
+    assert.equal((await sandbox("exec", child.sandboxID, "--", "cat", "/home/user/note")).stdout, "kept\n");
+    assert.equal((await sandbox("kill", child.sandboxID)).code, 0);
+  }
+  assert.equal((await sandbox("fork", id, "--count", "none")).code, 1);
+
   const seen = await json("inspect", id);
   const { certificates, snapshots, activation } = seen["chain"] as Record<string, unknown>;
-  assert.deepEqual([certificates, snapshots], [2, 1]);
+  assert.deepEqual([certificates, snapshots], [2, 1], "as before the fork, which begins chains of its own");
   assert.match(String(activation), /^act_/);
   assert.equal((seen["space"] as Record<string, unknown>)["generation"], "2");
   assert.match(

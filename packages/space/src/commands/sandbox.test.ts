@@ -74,8 +74,8 @@ describe("./space sandbox", () => {
   });
 
   it("names what it can do when it is asked for something else", async () => {
-    const host = { write: () => undefined, environment: {} };
+    const host = { write: () => undefined, writeError: () => undefined, environment: {} };
     for (const args of [[], ["burn"], ["toString"]])
-      await assert.rejects(sandbox(args, host), /ls\|create\|exec\|pause\|resume\|kill\|inspect\|logs/);
+      await assert.rejects(sandbox(args, host), /ls\|create\|exec\|pause\|resume\|fork\|kill\|inspect\|logs/);
   });
 });

@@ -5,14 +5,29 @@ import type * as v from "valibot";
 import { UsageError } from "../failure.ts";
 import { systemClock } from "../host/system-clock.ts";
 import { type ApiDoor, askApi, findDoor } from "../sandbox/api-door.ts";
-import { answered, oneSandbox, pairs, type SandboxHost, seconds } from "../sandbox/sandbox-arguments.ts";
-import { createdSchema, detailSchema, detailText, listSchema, listText } from "../sandbox/sandbox-views.ts";
+import {
+  answered,
+  oneSandbox,
+  pairs,
+  type SandboxHost,
+  seconds,
+  wholeNumber,
+} from "../sandbox/sandbox-arguments.ts";
+import {
+  createdSchema,
+  detailSchema,
+  detailText,
+  forkedSchema,
+  listSchema,
+  listText,
+} from "../sandbox/sandbox-views.ts";
 import { defaultDataFolder, readArguments, toStdout } from "./arguments.ts";
 import { chainFacts } from "./sandbox-chain.ts";
 import { exec } from "./sandbox-exec.ts";
 import { sandboxLogs } from "./sandbox-logs.ts";
 
 const common = { data: { type: "string" }, json: { type: "boolean", default: false } } as const;
+const toStderr = (text: string): unknown => process.stderr.write(text);
 const pageSize = 100;
 
 type Subcommand = (args: readonly string[], host: SandboxHost) => Promise<number>;
@@ -23,18 +38,19 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
   exec,
   pause,
   resume,
+  fork,
   kill,
   inspect,
   logs: sandboxLogs,
 };
 
 /**
- * `./space sandbox ls|create|exec|pause|resume|kill|inspect|logs`: over the same API, and with the same rights, as E2B's
+ * `./space sandbox ls|create|exec|pause|resume|fork|kill|inspect|logs`: over the same API, and with the same rights, as E2B's
  * SDKs. `logs`, and the chain of `inspect`, come from the data directory instead.
  */
 export async function sandbox(
   args: readonly string[],
-  host: SandboxHost = { write: toStdout, environment: process.env },
+  host: SandboxHost = { write: toStdout, writeError: toStderr, environment: process.env },
 ): Promise<number> {
   const [what = "", ...rest] = args;
   const subcommand = Object.hasOwn(subcommands, what) ? subcommands[what] : undefined;
@@ -132,6 +148,26 @@ async function resume(args: readonly string[], host: SandboxHost): Promise<numbe
   };
   await askApi(await doorOf(values, host), "POST", `/sandboxes/${id}/resume`, body);
   return done(id, "running", { host, json: values.json });
+}
+
+/** Children that could be made are told, and those that could not; ends with 1 where one could not. */
+async function fork(args: readonly string[], host: SandboxHost): Promise<number> {
+  const options = {
+    ...common,
+    count: { type: "string", default: "1" },
+    timeout: { type: "string", default: "300" },
+  } as const;
+  const { values, positionals } = readArguments(args, { options, allowPositionals: true });
+  const id = oneSandbox(positionals);
+  const body = { count: wholeNumber("--count", values.count), timeout: seconds(values.timeout) };
+  const answer = await askApi(await doorOf(values, host), "POST", `/sandboxes/${id}/fork`, body);
+  const forked = answered(forkedSchema, answer.body);
+  if (values.json) host.write(jsonText({ forks: withoutTokens(answer.body) }));
+  for (const one of values.json ? [] : forked) {
+    if ("sandbox" in one) host.write(`${one.sandbox.sandboxID}\n`);
+    else host.writeError(`space: ${one.error.message}\n`);
+  }
+  return forked.every((one) => "sandbox" in one) ? 0 : 1;
 }
 
 async function kill(args: readonly string[], host: SandboxHost): Promise<number> {

@@ -9,6 +9,7 @@ import type { Environment } from "./api-door.ts";
 /** What the commands reach of the process that they run in. */
 export interface SandboxHost {
   readonly write: (text: string) => unknown;
+  readonly writeError: (text: string) => unknown;
   readonly environment: Environment;
 }
 
@@ -40,6 +41,11 @@ export function pairs(option: string, texts: readonly string[]): Readonly<Record
 
 /** Whole seconds. Throws {@link UsageError}. */
 export function seconds(text: string): number {
-  if (!/^[0-9]{1,9}$/.test(text)) throw new UsageError("--timeout takes whole seconds");
+  return wholeNumber("--timeout", text);
+}
+
+/** An option's whole number. Throws {@link UsageError}. */
+export function wholeNumber(option: string, text: string): number {
+  if (!/^[0-9]{1,9}$/.test(text)) throw new UsageError(`${option} takes a whole number`);
   return Number(text);
 }

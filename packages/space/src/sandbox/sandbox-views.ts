@@ -17,6 +17,13 @@ const listed = {
 /** What the commands show of the API's answers; the rest of them goes through to `--json` as it came. */
 export const listSchema = v.array(v.looseObject(listed));
 export const createdSchema = v.looseObject({ sandboxID: v.string(), envdAccessToken: v.string() });
+/** What became of each child that was asked for. */
+export const forkedSchema = v.array(
+  v.union([
+    v.object({ sandbox: v.looseObject({ sandboxID: v.string() }) }),
+    v.object({ error: v.looseObject({ message: v.string() }) }),
+  ]),
+);
 export const detailSchema = v.looseObject({
   ...listed,
   lifecycle: v.object({ autoResume: v.boolean(), onTimeout: v.string() }),
