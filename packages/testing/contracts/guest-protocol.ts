@@ -43,10 +43,13 @@ export interface GuestDifferences {
   readonly quick: boolean;
 }
 
+/** For all cases together, on one slow and busy processor: each case has limits of its own. */
+const suiteLimitMs = 300_000;
+
 /** The guest protocol (PROTOCOL.md section 1), against a real guest started in one of the ways. */
 export function guestProtocolContract(kind: GuestHostKind, differences: GuestDifferences): void {
   const skip = needsFor(kind);
-  describe(`guest protocol, ${kind}`, { skip, timeout: 60_000 }, () => {
+  describe(`guest protocol, ${kind}`, { skip, timeout: suiteLimitMs }, () => {
     let host: GuestHost;
     let guest: TestGuest;
     before(async () => {
