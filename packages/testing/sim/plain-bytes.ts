@@ -28,6 +28,10 @@ export async function digestOf(bytes: Uint8Array): Promise<Digest> {
   return digest;
 }
 
+export function seemsCompressible(): boolean {
+  return false;
+}
+
 export async function compress(bytes: Uint8Array): Promise<Uint8Array> {
   return bytes;
 }
@@ -37,7 +41,7 @@ export async function decompress(): Promise<undefined> {
 }
 
 export async function encrypt(bytes: Uint8Array, parameters: GcmParameters): Promise<Uint8Array> {
-  return Buffer.concat([bytes, tagOf(bytes, parameters)]);
+  return Buffer.concat([parameters.header, bytes, tagOf(bytes, parameters)]);
 }
 
 export async function decrypt(
