@@ -150,3 +150,22 @@ test("the variables of E2B's SDKs lead to the same sandboxes, and a wrong key to
   assert.match(refused.stderr, /API key/);
   assert.equal((await sandbox("kill", id)).code, 0);
 });
+
+test("moved, it runs elsewhere with its files, and says what became of its memory", { skip }, async () => {
+  const id = await created("--timeout", "600");
+  const whereabouts = async (): Promise<unknown> =>
+    ((await json("inspect", id))["space"] as Record<string, unknown>)["workerID"]; // cast: shown by inspect
+  assert.equal((await sandbox("exec", id, "--", "sh", "-c", "echo kept > /home/user/note")).code, 0);
+  const before = await whereabouts();
+  assert.deepEqual(await json("move", id), { sandboxID: id, state: "running", memoryMoved: false });
+  assert.notEqual(await whereabouts(), before);
+  assert.equal((await sandbox("exec", id, "--", "cat", "/home/user/note")).stdout, "kept\n");
+  assert.equal(
+    (await sandbox("move", id, "--to", String(before))).stdout,
+    `${id} moved, with its files alone\n`,
+  );
+  assert.equal(await whereabouts(), before);
+  assert.equal((await sandbox("move", id, "--to", "nowhere")).code, 1);
+  assert.equal((await sandbox("kill", id)).code, 0);
+  assert.equal((await sandbox("move", id)).code, 1);
+});

@@ -35,6 +35,7 @@ const text = `SPACE runs untrusted code for AI agents in isolated, stateful sand
       --user NAME --cwd DIR --env NAME=VALUE   (125: SPACE failed, and not the command)
   ./space sandbox pause ID  keep its files, and memory where the substrate can (--files-only)
   ./space sandbox resume ID --timeout SECONDS --worker WORKER --files-only
+  ./space sandbox move ID   take it to another worker as it runs, with its memory where the substrate can (--to WORKER)
   ./space sandbox fork ID   others that begin where it is, and print their ids (--count N, --timeout SECONDS)
   ./space sandbox kill ID   end it for good
   ./space sandbox inspect ID   its generation, activation, worker, snapshot, end, and its verified chain

@@ -76,6 +76,9 @@ describe("./space sandbox", () => {
   it("names what it can do when it is asked for something else", async () => {
     const host = { write: () => undefined, writeError: () => undefined, environment: {} };
     for (const args of [[], ["burn"], ["toString"]])
-      await assert.rejects(sandbox(args, host), /ls\|create\|exec\|pause\|resume\|fork\|kill\|inspect\|logs/);
+      await assert.rejects(
+        sandbox(args, host),
+        /ls\|create\|exec\|pause\|resume\|move\|fork\|kill\|inspect\|logs/,
+      );
   });
 });

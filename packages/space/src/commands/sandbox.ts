@@ -38,6 +38,7 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
   exec,
   pause,
   resume,
+  move,
   fork,
   kill,
   inspect,
@@ -45,7 +46,7 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
 };
 
 /**
- * `./space sandbox ls|create|exec|pause|resume|fork|kill|inspect|logs`: over the same API, and with the same rights, as E2B's
+ * `./space sandbox ls|create|exec|pause|resume|move|fork|kill|inspect|logs`: over the same API, and with the same rights, as E2B's
  * SDKs. `logs`, and the chain of `inspect`, come from the data directory instead.
  */
 export async function sandbox(
@@ -81,7 +82,7 @@ async function ls(args: readonly string[], host: SandboxHost): Promise<number> {
     if (next !== undefined) query.set("nextToken", next);
     const answer = await askApi(door, "GET", `/v2/sandboxes?${query.toString()}`);
     found.push(...answered(listSchema, answer.body));
-    ({ next } = answer);
+    next = answer.headers.get("x-next-token") ?? undefined; // where the list goes on
   } while (next !== undefined);
   host.write(values.json ? jsonText({ sandboxes: found }) : listText(found, systemClock.wallMs()));
   return 0;
@@ -148,6 +149,22 @@ async function resume(args: readonly string[], host: SandboxHost): Promise<numbe
   };
   await askApi(await doorOf(values, host), "POST", `/sandboxes/${id}/resume`, body);
   return done(id, "running", { host, json: values.json });
+}
+
+/** Says whether the memory went along: where it could not, its processes have ended and its files are there. */
+async function move(args: readonly string[], host: SandboxHost): Promise<number> {
+  const options = { ...common, to: { type: "string" } } as const;
+  const { values, positionals } = readArguments(args, { options, allowPositionals: true });
+  const id = oneSandbox(positionals);
+  const body = values.to === undefined ? {} : { workerID: values.to };
+  const { headers } = await askApi(await doorOf(values, host), "POST", `/sandboxes/${id}/move`, body);
+  const memoryMoved = headers.get("space-memory-moved") === "true";
+  host.write(
+    values.json
+      ? jsonText({ sandboxID: id, state: "running", memoryMoved })
+      : `${id} moved, ${memoryMoved ? "with its memory" : "with its files alone"}\n`,
+  );
+  return 0;
 }
 
 /** Children that could be made are told, and those that could not; ends with 1 where one could not. */

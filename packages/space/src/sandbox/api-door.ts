@@ -59,8 +59,7 @@ function httpUrl(text: string): string {
 
 export interface ApiAnswer {
   readonly body: unknown;
-  /** Where the list goes on. */
-  readonly next: string | undefined;
+  readonly headers: Headers;
 }
 
 /** One request as the key's owner. Throws {@link ApiRefusal}, and {@link UsageError} where nobody listens. */
@@ -81,10 +80,7 @@ export async function askApi(
   const text = await limitedText(response, answerLimitBytes);
   if (!response.ok)
     throw new ApiRefusal(response.status, problemIn(text) ?? `answered with ${response.status}`);
-  return {
-    body: text === "" ? undefined : parsed(text),
-    next: response.headers.get("x-next-token") ?? undefined,
-  };
+  return { body: text === "" ? undefined : parsed(text), headers: response.headers };
 }
 
 /** The whole of an answer's body, which is no larger than `limitBytes`. Throws {@link ApiRefusal}. */
