@@ -7,10 +7,10 @@ import { loseSandbox } from "./lose-sandbox.ts";
 import { type ControlParts, claimGivenUp, leave, newClaim } from "./parts.ts";
 
 /**
- * Ends a pause that is not to be committed, or a snapshot of what goes on: first the abort is recorded, so that no commit on the older revision can win
- * any more; then the guest really runs again, or is lost, and the state says which (incident 31). A worker whose answer
- * does not come leaves the sandbox `pausing`, to be asked again; one that is not here, to whichever replica it is with
- * (R-4). Never throws.
+ * Ends a pause that is not to be committed, or a snapshot of what goes on: first the abort is recorded, so that no commit
+ * on the older revision can win any more; then the guest really runs again, or is lost, and the state says which
+ * (incident 31). A worker whose answer does not come leaves the sandbox `pausing`, to be asked again; one that is not here,
+ * to whichever replica it is with (R-4). Never throws.
  */
 export async function abortPause(
   parts: ControlParts,

@@ -19,6 +19,7 @@ import {
   type SuccessionStore,
   type WorkerId,
 } from "@space/model";
+import { ActivationIndex } from "./activation-index.ts";
 import { openExclusive } from "./exclusive-database.ts";
 import { activationToRow, type Row, recordToRow, rowToActivation, rowToRecord } from "./worker-rows.ts";
 import { workerSchema } from "./worker-schema.ts";
@@ -67,7 +68,7 @@ export class SqliteWorkerStore implements RuntimeRecordStore, ActivationStore, S
   readonly #database: DatabaseSync;
   readonly #statements: Statements;
   readonly #records = new Map<SandboxId, RuntimeRecord>();
-  readonly #activations = new Map<ActivationId, ActivationRecord>();
+  readonly #activations = new ActivationIndex();
   #feedPosition = 0;
   /** Whether the position that was noted last may not be on the disk yet. */
   #feedPositionUnsynced = false;
@@ -163,12 +164,20 @@ export class SqliteWorkerStore implements RuntimeRecordStore, ActivationStore, S
   }
 
   allActivations(): readonly ActivationRecord[] {
-    return [...this.#activations.values()];
+    return this.#activations.all();
+  }
+
+  activationsOf(sandboxId: SandboxId): readonly ActivationRecord[] {
+    return this.#activations.of(sandboxId);
+  }
+
+  get activationCount(): number {
+    return this.#activations.size;
   }
 
   writeActivation(activation: ActivationRecord): void {
     this.#unsynced(() => this.#statements.writeActivation.run(activationToRow(activation)));
-    this.#activations.set(activation.identity.activation.id, Object.freeze({ ...activation }));
+    this.#activations.set(Object.freeze({ ...activation }));
   }
 
   continueActivation(from: ActivationId, next: ActivationRecord): void {
@@ -184,7 +193,7 @@ export class SqliteWorkerStore implements RuntimeRecordStore, ActivationStore, S
       }
     });
     this.#activations.delete(from);
-    this.#activations.set(next.identity.activation.id, Object.freeze({ ...next }));
+    this.#activations.set(Object.freeze({ ...next }));
   }
 
   removeActivation(id: ActivationId): void {
@@ -210,8 +219,7 @@ export class SqliteWorkerStore implements RuntimeRecordStore, ActivationStore, S
       this.#records.set(record.identity.sandboxId, record);
     }
     for (const row of readAll(this.#database, "SELECT * FROM activation")) {
-      const activation = rowToActivation(row);
-      this.#activations.set(activation.identity.activation.id, activation);
+      this.#activations.set(rowToActivation(row));
     }
     this.#feedPosition = Number(
       this.#database.prepare("SELECT position FROM feed_position").get()?.["position"] ?? 0,

@@ -352,6 +352,26 @@ function activationCases(check: Check): void {
     assert.deepEqual(again.allActivations().map(plain), [plain(next)]);
   });
 
+  check("activations are found by their sandbox, as they are now", (store, reopen) => {
+    const { sandboxId } = identity;
+    store.writeActivation(activationOf(identity, { phase: "kept", manifest: "signed" }));
+    store.writeActivation(activationOf(identityOf({ sandbox: "o", activation: "o" })));
+    const next = activationOf(identityOf({ generation: 2 }), {
+      startedAs: identity.activation.id,
+      memory: true,
+    });
+    store.continueActivation(identity.activation.id, next);
+    const running = activationOf(identityOf({ generation: 2 }), { ...next, phase: "pausing" });
+    store.writeActivation(running);
+    assert.deepEqual(store.activationsOf(sandboxId).map(plain), [plain(running)]);
+    const again = reopen();
+    assert.deepEqual(again.activationsOf(sandboxId).map(plain), [plain(running)]);
+    assert.equal(again.activationCount, 2);
+    again.removeActivation(next.identity.activation.id);
+    assert.deepEqual(again.activationsOf(sandboxId), []);
+    assert.equal(again.activationCount, 1);
+  });
+
   check("removing is safe to repeat", (store, reopen) => {
     store.writeActivation(activationOf(identity));
     store.removeActivation(identity.activation.id);

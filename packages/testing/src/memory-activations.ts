@@ -30,7 +30,7 @@ export class MemoryActivations {
     this.#values = undefined;
     this.#byId.set(name.id, activation);
     this.#byStart.set(activation.startedAs, activation);
-    this.#bySandbox.set(sandboxId, [...this.#ofSandbox(sandboxId), activation]);
+    this.#bySandbox.set(sandboxId, [...this.ofSandbox(sandboxId), activation]);
   }
 
   delete(id: ActivationId): void {
@@ -50,7 +50,7 @@ export class MemoryActivations {
   /** Another that is of the same generation of the same sandbox, and not `except`. */
   ofGeneration({ identity }: ActivationRecord, except?: ActivationId): ActivationRecord | undefined {
     const { sandboxId, generation, activation } = identity;
-    return this.#ofSandbox(sandboxId).find(
+    return this.ofSandbox(sandboxId).find(
       ({ identity: other }) =>
         other.generation === generation &&
         other.activation.id !== activation.id &&
@@ -58,7 +58,7 @@ export class MemoryActivations {
     );
   }
 
-  #ofSandbox(sandboxId: SandboxId): readonly ActivationRecord[] {
+  ofSandbox(sandboxId: SandboxId): readonly ActivationRecord[] {
     return this.#bySandbox.get(sandboxId) ?? [];
   }
 
@@ -66,7 +66,7 @@ export class MemoryActivations {
     if (activation === undefined) return;
     const { startedAs, identity } = activation;
     if (this.#byStart.get(startedAs) === activation) this.#byStart.delete(startedAs);
-    const rest = this.#ofSandbox(identity.sandboxId).filter((other) => other !== activation);
+    const rest = this.ofSandbox(identity.sandboxId).filter((other) => other !== activation);
     if (rest.length === 0) this.#bySandbox.delete(identity.sandboxId);
     else this.#bySandbox.set(identity.sandboxId, rest);
   }

@@ -125,6 +125,14 @@ export class MemoryWorkerStore implements RuntimeRecordStore, ActivationStore, S
     return this.#disk.activations.values();
   }
 
+  activationsOf(sandboxId: SandboxId): readonly ActivationRecord[] {
+    return this.#disk.activations.ofSandbox(sandboxId);
+  }
+
+  get activationCount(): number {
+    return this.#disk.activations.size;
+  }
+
   writeActivation(activation: ActivationRecord): void {
     this.#write(`activation-${activation.phase}`);
     this.#keepOneProcess(activation, undefined);

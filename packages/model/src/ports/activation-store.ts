@@ -2,7 +2,7 @@
 // Copyright 2026 The SPACE authors
 
 import type { ExecutionIdentity } from "../identity.ts";
-import type { ActivationId, Digest } from "../ids.ts";
+import type { ActivationId, Digest, SandboxId } from "../ids.ts";
 import type { Secret } from "../secret.ts";
 import type { EndpointEvidence } from "./substrate.ts";
 
@@ -41,6 +41,9 @@ export interface ActivationRecord {
 export interface ActivationStore {
   readActivation(id: ActivationId): ActivationRecord | undefined;
   allActivations(): readonly ActivationRecord[];
+  /** Those of one sandbox, however many others there are. */
+  activationsOf(sandboxId: SandboxId): readonly ActivationRecord[];
+  readonly activationCount: number;
   writeActivation(activation: ActivationRecord): void;
   /** In one step: `from` is forgotten and its process goes on as `next`. */
   continueActivation(from: ActivationId, next: ActivationRecord): void;

@@ -33,7 +33,7 @@ export class Executions {
 
   /** Processes that are running, frozen, or about to start. */
   get count(): number {
-    return this.#store.allActivations().length + this.#starting.size;
+    return this.#store.activationCount + this.#starting.size;
   }
 
   /** Why the installed execution may not be forwarded to now; undefined when it may. */
@@ -61,10 +61,8 @@ export class Executions {
 
   ofSandbox(sandboxId: SandboxId): readonly ActivationRecord[] {
     return this.#store
-      .allActivations()
-      .filter(
-        ({ identity: { sandboxId: of, activation } }) => of === sandboxId && !this.#gone.has(activation.id),
-      );
+      .activationsOf(sandboxId)
+      .filter(({ identity }) => !this.#gone.has(identity.activation.id));
   }
 
   startedAs(id: ActivationId): ActivationRecord | undefined {
