@@ -16,7 +16,7 @@ import { codeOf, workerFailure } from "./failures.ts";
 import { type ControlParts, leave, newClaim } from "./parts.ts";
 import { type RestorePoint, verifyOffered } from "./restore-point.ts";
 import { objectsOfChain, requireSeal, type SealPlan, storeSeal } from "./sealed-chain.ts";
-import { awaitTurn, ownSandbox, startWaiting } from "./turns.ts";
+import { whenRunning } from "./turns.ts";
 
 /** How the snapshot is kept: see `KeptSnapshot`. */
 export type Keeping = Pick<KeptSnapshot, "name" | "heldUntilMs">;
@@ -31,33 +31,15 @@ export interface Taken {
  * Takes a snapshot of a running sandbox, which goes on. Others' transitions of it are waited for. Throws `sandbox/state`
  * when it does not run; when the snapshot fails, the worker's failure, with the sandbox running on.
  */
-export async function keepSnapshot(
+export function keepSnapshot(
   parts: ControlParts,
-  { caller, sandboxId }: { readonly caller: ApiCaller; readonly sandboxId: SandboxId },
+  of: { readonly caller: ApiCaller; readonly sandboxId: SandboxId },
   keeping: Keeping,
 ): Promise<Taken> {
-  const waiting = startWaiting(parts);
-  for (;;) {
-    const record = await ownSandbox(parts, caller, sandboxId);
-    switch (record.state) {
-      case "running": {
-        const kept = await keepOfRunning(parts, record, keeping);
-        if (kept !== undefined) return { kept, source: record };
-        break; // something else was quicker: look again
-      }
-      case "creating":
-      case "pausing":
-      case "resuming":
-        await awaitTurn(parts, sandboxId, waiting);
-        break;
-      case "paused":
-      case "killing":
-      case "killed":
-      case "failed":
-      case "lost":
-        throw new SpaceError("sandbox/state", { sandboxId, state: record.state });
-    }
-  }
+  return whenRunning(parts, of, async (source) => {
+    const kept = await keepOfRunning(parts, source, keeping);
+    return kept && { kept, source };
+  });
 }
 
 /**

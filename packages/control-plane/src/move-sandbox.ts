@@ -19,43 +19,19 @@ import type { Placement } from "./placements.ts";
 import { memoryAt, nextIdentity, resumePaused } from "./resume-sandbox.ts";
 import { viewOf } from "./sandbox-view.ts";
 import { requireSeal } from "./sealed-chain.ts";
-import { awaitTurn, ownSandbox, startWaiting } from "./turns.ts";
+import { whenRunning } from "./turns.ts";
 
 /**
  * Pausing here and resuming there, as one claim. Others' transitions of the sandbox are waited for. What cannot be begun
  * changes nothing; a snapshot that fails leaves it running; once that is committed it runs there, or where it was, or is
  * paused and intact. A kill wins at each write. Throws as `SandboxService.move` says.
  */
-export async function moveSandbox(
+export function moveSandbox(
   parts: ControlParts,
-  {
-    caller,
-    sandboxId,
-    request,
-  }: { readonly caller: ApiCaller; readonly sandboxId: SandboxId; readonly request: MoveSandbox },
+  of: { readonly caller: ApiCaller; readonly sandboxId: SandboxId },
+  request: MoveSandbox,
 ): Promise<MovedSandbox> {
-  const waiting = startWaiting(parts);
-  for (;;) {
-    const record = await ownSandbox(parts, caller, sandboxId);
-    switch (record.state) {
-      case "running": {
-        const moved = await moveRunning(parts, record, request);
-        if (moved !== undefined) return moved;
-        break; // something else was quicker: look again
-      }
-      case "creating":
-      case "pausing":
-      case "resuming":
-        await awaitTurn(parts, sandboxId, waiting);
-        break;
-      case "paused":
-      case "killing":
-      case "killed":
-      case "failed":
-      case "lost":
-        throw new SpaceError("sandbox/state", { sandboxId, state: record.state });
-    }
-  }
+  return whenRunning(parts, of, (record) => moveRunning(parts, record, request));
 }
 
 interface Moving extends Pausing {

@@ -20,7 +20,7 @@ import { type RestorePoint, verifyOffered } from "./restore-point.ts";
 import { viewOf } from "./sandbox-view.ts";
 import { requireSeal, type SealPlan, storeSeal } from "./sealed-chain.ts";
 import { within } from "./transitions.ts";
-import { awaitTurn, ownSandbox, startWaiting } from "./turns.ts";
+import { whenRunning } from "./turns.ts";
 
 /**
  * Pauses a running sandbox. Others' transitions of it are waited for. Throws `sandbox/state` when it is paused already or
@@ -28,30 +28,12 @@ import { awaitTurn, ownSandbox, startWaiting } from "./turns.ts";
  */
 export async function pauseSandbox(
   parts: ControlParts,
-  { caller, sandboxId, keepMemory }: { caller: ApiCaller; sandboxId: SandboxId; keepMemory: boolean },
+  { keepMemory, ...of }: { caller: ApiCaller; sandboxId: SandboxId; keepMemory: boolean },
 ): Promise<SandboxView> {
-  const waiting = startWaiting(parts);
-  for (;;) {
-    const record = await ownSandbox(parts, caller, sandboxId);
-    switch (record.state) {
-      case "running": {
-        const paused = await pauseRunning(parts, record, { keepMemory, why: "asked" });
-        if (paused !== undefined) return viewOf(paused);
-        break; // something else was quicker: look again
-      }
-      case "creating":
-      case "pausing":
-      case "resuming":
-        await awaitTurn(parts, sandboxId, waiting);
-        break;
-      case "paused":
-      case "killing":
-      case "killed":
-      case "failed":
-      case "lost":
-        throw new SpaceError("sandbox/state", { sandboxId, state: record.state });
-    }
-  }
+  const paused = await whenRunning(parts, of, (record) =>
+    pauseRunning(parts, record, { keepMemory, why: "asked" }),
+  );
+  return viewOf(paused);
 }
 
 /**

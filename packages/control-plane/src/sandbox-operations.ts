@@ -81,7 +81,7 @@ export class SandboxOperations implements SandboxService, SnapshotService {
 
   async move(caller: ApiCaller, sandboxId: SandboxId, request: MoveSandbox): Promise<MovedSandbox> {
     this.#requireOpen();
-    return moveSandbox(this.#parts, { caller, sandboxId, request });
+    return moveSandbox(this.#parts, { caller, sandboxId }, request);
   }
 
   async setTimeout(caller: ApiCaller, sandboxId: SandboxId, timeoutMs: number): Promise<void> {

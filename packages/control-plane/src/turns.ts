@@ -34,6 +34,40 @@ export async function ownSandbox(
 }
 
 /**
+ * What `act` makes of the caller's own sandbox, which runs: others' transitions of it are waited for, and it is looked at
+ * again where `act` says, by undefined, that something else was quicker. Throws `sandbox/not-found`, `sandbox/state` when
+ * it does not run, `deadline/passed`, and what `act` throws.
+ */
+export async function whenRunning<T>(
+  parts: ControlParts,
+  { caller, sandboxId }: { readonly caller: ApiCaller; readonly sandboxId: SandboxId },
+  act: (record: SandboxRecord) => Promise<T | undefined>,
+): Promise<T> {
+  const waiting = startWaiting(parts);
+  for (;;) {
+    const record = await ownSandbox(parts, caller, sandboxId);
+    switch (record.state) {
+      case "running": {
+        const made = await act(record);
+        if (made !== undefined) return made;
+        break;
+      }
+      case "creating":
+      case "pausing":
+      case "resuming":
+        await awaitTurn(parts, sandboxId, waiting);
+        break;
+      case "paused":
+      case "killing":
+      case "killed":
+      case "failed":
+      case "lost":
+        throw new SpaceError("sandbox/state", { sandboxId, state: record.state });
+    }
+  }
+}
+
+/**
  * Waits for the present transition of the sandbox, or a moment when another process drives it. Returns the transition
  * and how it ended, if it was ours. Throws `deadline/passed` when the waiting is over.
  */
