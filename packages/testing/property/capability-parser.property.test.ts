@@ -13,6 +13,7 @@ import {
   verifyChainHead,
   verifyCountersigned,
   verifyManifest,
+  verifyOriginGrant,
   verifyRetirement,
 } from "@space/capability";
 import { type ErrorCode, isSpaceError } from "@space/model";
@@ -28,6 +29,7 @@ const verifier = new CapabilityVerifier({ keys: ring, memoryLimit: 0 });
 const readers: Readonly<Record<string, readonly [read: (text: string) => unknown, code: ErrorCode]>> = {
   capability: [(text) => verifier.verify(text), "internal/bug"],
   certificate: [(text) => verifyCertificate(text, ring), "certificate/refused"],
+  origin: [(text) => verifyOriginGrant(text, ring), "chain/refused"],
   retirement: [(text) => verifyRetirement(text, ring), "certificate/refused"],
   bundle: [(text) => KeyRing.fromBundle(text, root.publicKey), "bundle/refused"],
   manifest: [(text) => verifyManifest(text, execution.publicKey), "snapshot/refused"],

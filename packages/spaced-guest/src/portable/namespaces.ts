@@ -46,10 +46,11 @@ export async function openUserNamespace(uidBase: number): Promise<number> {
     timeout: holderLimitMs,
     killSignal: "SIGKILL",
   });
+  const end = once(holder, "exit");
   try {
     holder.stdin.write("\n");
     // Its echo means that it is in the new namespace; its end, that there is none.
-    await Promise.race([once(holder.stdout, "data"), ended(holder)]);
+    await Promise.race([once(holder.stdout, "data"), ended(end)]);
     const { pid } = holder;
     return during("user-namespace", () => {
       for (const map of ["uid_map", "gid_map"])
@@ -58,11 +59,12 @@ export async function openUserNamespace(uidBase: number): Promise<number> {
     });
   } finally {
     holder.kill("SIGKILL");
+    await end; // it is of the guest's range, and would be taken for what is left of the guest
   }
 }
 
-async function ended(holder: ReturnType<typeof spawn>): Promise<never> {
-  await once(holder, "exit");
+async function ended(end: Promise<unknown>): Promise<never> {
+  await end;
   throw new GuestError(1, "user-namespace");
 }
 
