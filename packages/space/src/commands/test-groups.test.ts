@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { checkout } from "../product.ts";
-import { type TestGroups, testGroups } from "./test-groups.ts";
+import { type TestGroups, testGroups, unitGroups } from "./test-groups.ts";
 
 /** How these files are grouped; each is named below packages/testing. */
 function groupsOf(sources: Readonly<Record<string, string>>): TestGroups {
@@ -83,4 +83,12 @@ test("no test of this checkout that looks at the host, or starts SPACE, runs bes
     );
   }
   assert.ok(onTheHost.length > 30 && inProcess.length > 50, `${onTheHost.length}, ${inProcess.length}`);
+});
+
+test("every unit test of this checkout is in one group, and one that starts programs is with those on the host", () => {
+  const { onTheHost, inProcess } = unitGroups(checkout);
+  assert.equal(new Set([...onTheHost, ...inProcess]).size, onTheHost.length + inProcess.length);
+  for (const file of inProcess)
+    assert.doesNotMatch(readFileSync(join(checkout, file), "utf8"), /child_process|preload/, file);
+  assert.ok(onTheHost.length > 10 && inProcess.length > 80, `${onTheHost.length}, ${inProcess.length}`);
 });

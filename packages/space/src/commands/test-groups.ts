@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-import { globSync, readFileSync } from "node:fs";
+import { existsSync, globSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
-/** The test files that look after several modules, as paths below the checkout. */
+/** Test files as paths below the checkout: those that look after several modules, or those that stand beside what they test. */
 export interface TestGroups {
   /** May start sandboxes, or count what is left on the host: one at a time, and nothing beside them that starts any. */
   readonly onTheHost: readonly string[];
@@ -29,13 +29,29 @@ const startStrangersOnly: ReadonlySet<string> = new Set([
 ]);
 
 /** Simulations are a group of their own. */
-const files = "packages/testing/!(sim|src|node_modules)/**/*.test.ts";
+const acrossModules = ["packages/testing/!(sim|src|node_modules)/**/*.test.ts"];
+const units = ["packages/*/src/**/*.test.ts", "scripts/**/*.test.ts"];
 
-/** Splits the test files of a checkout by what each reaches through its imports. Throws where an import names no file. */
+/** Splits the tests across modules by what each reaches through its imports. Throws where an import names no file. */
 export function testGroups(checkout: string): TestGroups {
+  return groups(checkout, acrossModules, (file) => readImports(checkout, file));
+}
+
+/** The same of unit tests; those that hold text which only looks like an import stay with those on the host. */
+export function unitGroups(checkout: string): TestGroups {
+  return groups(checkout, units, (file) =>
+    existsSync(join(checkout, file)) ? readImports(checkout, file) : ["node:child_process"],
+  );
+}
+
+function groups(
+  checkout: string,
+  files: readonly string[],
+  read: (file: string) => readonly string[],
+): TestGroups {
   const known = new Map<string, readonly string[]>();
   const importsOf = (file: string): readonly string[] => {
-    const imports = known.get(file) ?? readImports(checkout, file);
+    const imports = known.get(file) ?? read(file);
     known.set(file, imports);
     return imports;
   };
@@ -50,7 +66,7 @@ export function testGroups(checkout: string): TestGroups {
   };
   const onTheHost: string[] = [];
   const inProcess: string[] = [];
-  for (const test of globSync(files, { cwd: checkout }).toSorted())
+  for (const test of globSync([...files], { cwd: checkout, exclude: ["**/node_modules/**"] }).toSorted())
     (isOnTheHost(test) ? onTheHost : inProcess).push(test);
   return { onTheHost, inProcess };
 }

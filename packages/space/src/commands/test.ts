@@ -7,7 +7,7 @@ import { requireHost } from "../host/host-fitness.ts";
 import { ensurePython } from "../host/python.ts";
 import { ensureRunsc } from "../host/runsc.ts";
 import { checkout } from "../product.ts";
-import { testGroups } from "./test-groups.ts";
+import { testGroups, unitGroups } from "./test-groups.ts";
 import { type Counts, npmScript, type Part, runTogether, type Together, testFiles } from "./test-parts.ts";
 
 /** `./space test [FILE...]`: the static checks, then every test; or only the tests in the files named. */
@@ -52,16 +52,14 @@ function named(files: readonly string[]): Part {
 const staticChecks = ["format:check", "lint", "types", "boundaries", "rules:check", "incidents:check"];
 
 /**
- * Two lanes, to keep two processors busy. All that starts processes of the product is in the front one, unit tests too, for
- * what tests on the host count there must be their own.
+ * Two lanes, to keep two processors busy. All that starts processes of the product is in the front one, for what tests on
+ * the host count there must be their own.
  */
 function everything(): Together {
   const { onTheHost, inProcess } = testGroups(checkout);
-  const unitTests = testFiles({
-    name: "unit tests",
-    flags: ["--test-isolation=none", "--test-timeout=60000"],
-    files: ["packages/*/src/**/*.test.ts", "scripts/**/*.test.ts"],
-  });
+  const units = unitGroups(checkout);
+  const unitTests = (name: string, files: readonly string[]): Part =>
+    testFiles({ name, flags: ["--test-isolation=none", "--test-timeout=60000"], files });
   // They live in virtual time: it is all the same to them how much of the machine they get.
   const simulations = testFiles({
     name: "simulations",
@@ -70,9 +68,13 @@ function everything(): Together {
     leavesTheMachine: true,
   });
   return {
-    front: [unitTests, testFiles({ name: "tests on the host", flags: isolated, files: onTheHost })],
+    front: [
+      unitTests("unit tests on the host", units.onTheHost),
+      testFiles({ name: "tests on the host", flags: isolated, files: onTheHost }),
+    ],
     rear: [
       ...staticChecks.map(npmScript),
+      unitTests("unit tests in process", units.inProcess),
       testFiles({ name: "tests in process", flags: isolated, files: inProcess }),
       simulations,
     ],
