@@ -75,17 +75,9 @@ async function resolveTemplate(
 
 export interface Beginning {
   readonly tenantId: TenantId;
-  readonly shape: Pick<
+  readonly shape: Omit<
     NewSandbox,
-    | "template"
-    | "onTimeout"
-    | "keepMemory"
-    | "autoResume"
-    | "autoRecover"
-    | "timeoutMs"
-    | "metadata"
-    | "variables"
-    | "limits"
+    "tenantId" | "identity" | "claim" | "createdAtMs" | "endAtMs" | "origin" | "idempotency"
   >;
   /** The snapshot that it begins with; absent: it begins empty. */
   readonly from?: { readonly kind: "fork" | "template"; readonly kept: KeptSnapshot };

@@ -8,14 +8,12 @@ import {
   newSnapshotId,
   type SandboxId,
   type SandboxRecord,
-  SpaceError,
-  type WorkerHandle,
 } from "@space/model";
 import { abortPause, whyNotCommitted } from "./abort-pause.ts";
+import { askForSnapshot, claimPausing, type Pausing, workerOf } from "./claim-pausing.ts";
 import { codeOf, workerFailure } from "./failures.ts";
-import { type ControlParts, leave, newClaim } from "./parts.ts";
-import { type RestorePoint, verifyOffered } from "./restore-point.ts";
-import { objectsOfChain, requireSeal, type SealPlan, storeSeal } from "./sealed-chain.ts";
+import { type ControlParts, leave } from "./parts.ts";
+import { objectsOfChain } from "./sealed-chain.ts";
 import { whenRunning } from "./turns.ts";
 
 /** How the snapshot is kept: see `KeptSnapshot`. */
@@ -51,31 +49,16 @@ async function keepOfRunning(
   record: SandboxRecord,
   keeping: Keeping,
 ): Promise<KeptSnapshot | undefined> {
-  const { workerId } = record.execution.identity.placement;
-  const worker = parts.workers.find(workerId);
-  if (worker === undefined) throw new SpaceError("worker/unreachable", { workerId });
-  const seal = await requireSeal(parts, record.sandboxId);
-  const change = { kind: "claim-snapshot", claim: newClaim(parts), sealed: seal.added } as const;
-  const outcome = await parts.sandboxes.change({ on: record, change, why: "asked" });
-  if (outcome.kind !== "won") return undefined;
-  const { record: claimed } = outcome;
-  return parts.transitions.run(record.sandboxId, "snapshot", () =>
-    drive(parts, { claimed, worker, seal, keeping }),
-  );
+  const worker = workerOf(parts, record);
+  const pausing = await claimPausing(parts, { record, worker }, { kind: "claim-snapshot", why: "asked" });
+  return pausing && parts.transitions.run(record.sandboxId, "snapshot", () => drive(parts, pausing, keeping));
 }
 
-interface SnapshotPlan {
-  readonly claimed: SandboxRecord;
-  readonly worker: WorkerHandle;
-  readonly seal: SealPlan;
-  readonly keeping: Keeping;
-}
-
-async function drive(parts: ControlParts, plan: SnapshotPlan): Promise<KeptSnapshot> {
-  const { claimed, keeping } = plan;
+async function drive(parts: ControlParts, pausing: Pausing, keeping: Keeping): Promise<KeptSnapshot> {
+  const { claimed } = pausing;
   let kept: KeptSnapshot;
   try {
-    kept = await take(parts, plan, keeping);
+    kept = await take(parts, pausing, keeping);
   } catch (cause) {
     await abortPause(parts, claimed, `failed: ${codeOf(cause)}`);
     throw workerFailure(cause, "snapshot");
@@ -89,24 +72,25 @@ async function drive(parts: ControlParts, plan: SnapshotPlan): Promise<KeptSnaps
 /** Everything up to the write. The guest is frozen when it resolves. */
 async function take(
   parts: ControlParts,
-  { claimed, worker, seal }: SnapshotPlan,
+  pausing: Pausing,
   { name, heldUntilMs }: Keeping,
 ): Promise<KeptSnapshot> {
-  const { sandboxId, tenantId, execution, template, limits, variables } = claimed;
-  // Asked for when the claim is written: see the pause's.
-  const key = await parts.tenantKeys.current(tenantId);
-  await storeSeal(parts, seal, key);
-  const links = { previousManifest: claimed.snapshot?.digest ?? null, chain: seal.end.digest };
-  const offered = await worker.control.snapshot(execution.identity, { ...links, goesOn: true }, key);
-  const point = verifyOffered(claimed, offered, { ...links, keyId: key.keyId });
+  const { sandboxId, tenantId, execution, template, limits, variables } = pausing.claimed;
+  const { manifest, digest, countersigned, chain, sizeBytes } = await askForSnapshot(
+    parts,
+    pausing,
+    "snapshot",
+  );
   return {
     snapshotId: newSnapshotId(parts.random),
     tenantId,
     sandboxId,
-    ...keptPart(point),
-    countersigned: parts.signer.countersign(offered.signed, point, "snapshot"),
+    digest,
+    memory: manifest.memory === "in-snapshot" ? "in-snapshot" : "none", // nothing stays frozen
+    sizeBytes,
+    countersigned,
     executionPublicKey: execution.publicKey ?? "",
-    objects: await objectsOfSealed(parts, sandboxId, links.chain),
+    objects: [...(await objectsOfChain(parts, sandboxId, chain))], // R-5: its own sandbox forgets them when it is killed
     template,
     limits,
     variables,
@@ -114,22 +98,6 @@ async function take(
     heldUntilMs,
     createdAtMs: parts.clock.wallMs(),
   };
-}
-
-/** Of the memory only what is in it: nothing stays frozen. */
-function keptPart({ manifest, digest }: RestorePoint): Pick<KeptSnapshot, "digest" | "memory" | "sizeBytes"> {
-  const memory = manifest.memory === "in-snapshot" ? "in-snapshot" : "none";
-  const sizeBytes = manifest.filesystem.reduce((total, chunk) => total + chunk.sizeBytes, 0);
-  return { digest, memory, sizeBytes };
-}
-
-/** R-5: the chain that is sealed in it, which its own sandbox forgets when it is killed. */
-async function objectsOfSealed(
-  parts: ControlParts,
-  sandboxId: SandboxId,
-  chain: KeptSnapshot["digest"],
-): Promise<KeptSnapshot["objects"]> {
-  return [...(await objectsOfChain(parts, sandboxId, chain))];
 }
 
 async function keep(parts: ControlParts, on: SandboxRecord, kept: KeptSnapshot): Promise<ChangeOutcome> {

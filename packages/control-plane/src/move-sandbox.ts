@@ -8,14 +8,13 @@ import {
   type MoveSandbox,
   type SandboxId,
   type SandboxRecord,
-  SpaceError,
   type WorkerHandle,
 } from "@space/model";
 import { bringUp, giveUp } from "./bring-up.ts";
+import { claimPausing, type Pausing, workerOf } from "./claim-pausing.ts";
 import { codeOf, workerFailure } from "./failures.ts";
 import { type ControlParts, newClaim } from "./parts.ts";
-import { commitPause, type Pausing, type TakenSnapshot, takeSnapshot } from "./pause-sandbox.ts";
-import type { Placement } from "./placements.ts";
+import { commitPause, type TakenSnapshot, takeSnapshot } from "./pause-sandbox.ts";
 import { memoryAt, nextIdentity, resumePaused } from "./resume-sandbox.ts";
 import { viewOf } from "./sandbox-view.ts";
 import { requireSeal } from "./sealed-chain.ts";
@@ -46,31 +45,20 @@ async function moveRunning(
 ): Promise<MovedSandbox | undefined> {
   const { workerId: from, substrate } = record.execution.identity.placement;
   if (workerId === from) return { ...viewOf(record), memoryMoved: true };
-  const worker = parts.workers.find(from);
-  if (worker === undefined) throw new SpaceError("worker/unreachable", { workerId: from });
+  const worker = workerOf(parts, record);
   // A snapshot is of one substrate, and the worker that it is on is no other place.
   const placement = await parts.placements.choose(
     workerId,
     (one) => one.workerId !== from && one.substrate === substrate,
   );
   try {
-    return await claimAndDrive(parts, record, { worker, placement });
+    const pausing = await claimPausing(parts, { record, worker }, { kind: "claim-pause", why: "asked" });
+    if (pausing === undefined) return undefined;
+    const moving = { ...pausing, to: placement.worker };
+    return await parts.transitions.run(record.sandboxId, "move", () => drive(parts, moving));
   } finally {
     placement.release();
   }
-}
-
-async function claimAndDrive(
-  parts: ControlParts,
-  record: SandboxRecord,
-  { worker, placement }: { readonly worker: WorkerHandle; readonly placement: Placement },
-): Promise<MovedSandbox | undefined> {
-  const seal = await requireSeal(parts, record.sandboxId);
-  const change = { kind: "claim-pause", claim: newClaim(parts), sealed: seal.added } as const;
-  const outcome = await parts.sandboxes.change({ on: record, change, why: "asked" });
-  if (outcome.kind !== "won") return undefined;
-  const moving = { claimed: outcome.record, worker, seal, to: placement.worker };
-  return parts.transitions.run(record.sandboxId, "move", () => drive(parts, moving));
 }
 
 async function drive(parts: ControlParts, moving: Moving): Promise<MovedSandbox> {

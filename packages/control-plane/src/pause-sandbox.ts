@@ -1,24 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-import {
-  type ApiCaller,
-  type ChangeReason,
-  type CommittedManifest,
-  type Digest,
-  type SandboxChange,
-  type SandboxId,
-  type SandboxRecord,
-  type SandboxView,
-  SpaceError,
-  type WorkerHandle,
+import type {
+  ApiCaller,
+  ChangeReason,
+  CommittedManifest,
+  Digest,
+  SandboxChange,
+  SandboxId,
+  SandboxRecord,
+  SandboxView,
 } from "@space/model";
 import { abortPause, whyNotCommitted } from "./abort-pause.ts";
+import { askForSnapshot, claimPausing, type Pausing, workerOf } from "./claim-pausing.ts";
 import { codeOf, workerFailure } from "./failures.ts";
-import { type ControlParts, newClaim } from "./parts.ts";
-import { type RestorePoint, verifyOffered } from "./restore-point.ts";
+import type { ControlParts } from "./parts.ts";
+import type { RestorePoint } from "./restore-point.ts";
 import { viewOf } from "./sandbox-view.ts";
-import { requireSeal, type SealPlan, storeSeal } from "./sealed-chain.ts";
 import { within } from "./transitions.ts";
 import { whenRunning } from "./turns.ts";
 
@@ -45,24 +43,12 @@ export async function pauseRunning(
   record: SandboxRecord,
   { keepMemory, why }: { readonly keepMemory: boolean; readonly why: ChangeReason },
 ): Promise<SandboxRecord | undefined> {
-  const { workerId } = record.execution.identity.placement;
-  const worker = parts.workers.find(workerId);
-  if (worker === undefined) throw new SpaceError("worker/unreachable", { workerId });
-  const seal = await requireSeal(parts, record.sandboxId);
-  const change = { kind: "claim-pause", claim: newClaim(parts), sealed: seal.added } as const;
-  const outcome = await parts.sandboxes.change({ on: record, change, why });
-  if (outcome.kind !== "won") return undefined;
-  const { record: claimed } = outcome;
-  return parts.transitions.run(record.sandboxId, "pause", () =>
-    drive(parts, { claimed, worker, keepMemory, seal }),
+  const worker = workerOf(parts, record);
+  const pausing = await claimPausing(parts, { record, worker }, { kind: "claim-pause", why });
+  return (
+    pausing &&
+    parts.transitions.run(record.sandboxId, "pause", () => drive(parts, { ...pausing, keepMemory }))
   );
-}
-
-/** A pause under way: its row is `pausing`, and claimed by the caller. */
-export interface Pausing {
-  readonly claimed: SandboxRecord;
-  readonly worker: WorkerHandle;
-  readonly seal: SealPlan;
 }
 
 interface PausePlan extends Pausing {
@@ -79,29 +65,13 @@ async function drive(parts: ControlParts, plan: PausePlan): Promise<SandboxRecor
 }
 
 /** Has the worker make the snapshot, and verifies it. Whatever fails aborts the pause. Throws the worker's failure. */
-export async function takeSnapshot(
-  parts: ControlParts,
-  { claimed, worker, seal }: Pausing,
-): Promise<TakenSnapshot> {
+export async function takeSnapshot(parts: ControlParts, pausing: Pausing): Promise<TakenSnapshot> {
   try {
-    const { identity } = claimed.execution;
-    // Asked for when the claim is written: a collector that goes through this key sees the pause, or comes before it.
-    const key = await parts.tenantKeys.current(claimed.tenantId);
-    await storeSeal(parts, seal, key);
-    const follows = { previousManifest: claimed.snapshot?.digest ?? null, chain: seal.end.digest };
-    const offered = await worker.control.snapshot(identity, follows, key);
-    const point = verifyOffered(claimed, offered, { ...follows, keyId: key.keyId });
-    const { manifest, digest } = point;
-    const committed: CommittedManifest = {
-      countersigned: parts.signer.countersign(offered.signed, point, "pause"),
-      digest,
-      previous: manifest.previousManifest,
-      memory: manifest.memory,
-      sizeBytes: manifest.filesystem.reduce((total, { sizeBytes }) => total + sizeBytes, 0),
-    };
-    return { ...point, committed };
+    const { manifest, digest, countersigned, sizeBytes } = await askForSnapshot(parts, pausing, "pause");
+    const { previousManifest: previous, memory } = manifest;
+    return { manifest, digest, committed: { countersigned, digest, previous, memory, sizeBytes } };
   } catch (cause) {
-    await abortPause(parts, claimed, `failed: ${codeOf(cause)}`);
+    await abortPause(parts, pausing.claimed, `failed: ${codeOf(cause)}`);
     throw workerFailure(cause, "snapshot");
   }
 }
