@@ -21,6 +21,9 @@ export interface Part {
   readonly run: (place: Place) => Promise<Ran>;
 }
 
+/** No part takes this long: one test that waits for ever would take the report of all others with it. */
+const limitMs = 25 * 60_000;
+
 /** Those of a list run one after the other, the two lists side by side. The rear is shown after the front. */
 export interface Together {
   readonly front: readonly Part[];
@@ -126,15 +129,16 @@ async function start({ program, args, place, priority = 0 }: Started): Promise<{
   readonly output: string;
 }> {
   const to = place === "in front" ? "inherit" : "pipe";
-  const child = spawn(program, [...args], {
-    cwd: checkout,
-
-    stdio: ["ignore", to, "inherit"],
-  });
+  const child = spawn(program, [...args], { cwd: checkout, stdio: ["ignore", to, "inherit"] });
   if (child.pid !== undefined && priority !== 0) setPriority(child.pid, priority);
   const printed: Buffer[] = [];
   child.stdout?.on("data", (piece: Buffer) => printed.push(piece));
   const closed = child.stdout === null ? undefined : once(child.stdout, "close");
+  const limit = setTimeout(() => {
+    process.stderr.write(`ended after ${limitMs / 60_000} minutes: ${program} ${args.join(" ")}\n`);
+    child.kill("SIGTERM"); // Node's runner reports what it has, and ends the file that it waits for
+  }, limitMs);
   const [code] = await Promise.all([exitCode(child), closed]);
+  clearTimeout(limit);
   return { code, output: Buffer.concat(printed).toString() };
 }
