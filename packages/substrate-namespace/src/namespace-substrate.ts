@@ -39,6 +39,8 @@ import { type SpareGuest, SpareGuests } from "./spare-guests.ts";
 import { UidRanges } from "./uid-ranges.ts";
 
 const shmBytes = 64 * 1024 * 1024;
+const usualSpares = { least: 4, most: 16 };
+const noSpares = { least: 0, most: 0 };
 
 interface Held {
   readonly uidBase: number;
@@ -118,7 +120,7 @@ export class NamespaceSubstrate implements Substrate {
       tmpfsLimitBytes: shmBytes,
       ...(this.#memory?.recipe(this.#binds) ?? { binds: this.#binds }),
     };
-    this.#spares = new SpareGuests(launcher.prepares ? (options.spareGuests ?? 4) : 0, {
+    this.#spares = new SpareGuests(launcher.prepares ? (options.spareGuests ?? usualSpares) : noSpares, {
       folders: this.#folders,
       groups: this.#groups,
       ranges: this.#ranges,
@@ -165,7 +167,8 @@ export class NamespaceSubstrate implements Substrate {
 
   async #start(request: StartRequest, spare: SpareGuest | undefined): Promise<RunningExecution> {
     const { activationId, limits } = request;
-    if (spare === undefined && this.#ranges.exhausted) await this.#spares.sacrifice();
+    // What is prepared yields to what is wanted; another start may take what was freed, then once more.
+    while (spare === undefined && this.#ranges.exhausted && (await this.#spares.sacrifice()));
     const uidBase = spare?.uidBase ?? this.#ranges.take();
     const group = spare?.name ?? activationId;
     const running: Running = { uidBase, group, pid: 0 };

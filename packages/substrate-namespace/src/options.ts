@@ -3,6 +3,7 @@
 
 import type { CriuProgram } from "./criu-program.ts";
 import type { LauncherKind } from "./launchers.ts";
+import type { SpareBounds } from "./spare-demand.ts";
 
 export interface NamespaceSubstrateOptions {
   /** Layers and notes; on a file system that overlay can use (not another overlay). Every parent is traversable (o+x). */
@@ -20,8 +21,8 @@ export interface NamespaceSubstrateOptions {
   readonly reserveBytes: number;
   /** By default the native launcher where it has been built, otherwise the portable one. */
   readonly launcher?: LauncherKind;
-  /** Guests prepared in advance, by default 4: a start then takes one to two milliseconds. */
-  readonly spareGuests?: number;
+  /** Guests prepared in advance, by default 4 to 16 (see `SpareDemand`): a start then takes one to two milliseconds. */
+  readonly spareGuests?: SpareBounds;
   /** How long guests go on without a daemon, by default 120 s; then the launcher ends them and itself. */
   readonly orphanSeconds?: number;
   /** With it guests are saved and restored with their memory; needs the native launcher. */

@@ -6,6 +6,7 @@ import type { ExecutionLimits } from "@space/model";
 import type { ControlGroups } from "@space/platform-linux";
 import type { LaunchClient, PrepareRecord } from "@space/spaced-guest";
 import { type ActivationFolders, sparePrefix } from "./activation-folders.ts";
+import { type SpareBounds, SpareDemand } from "./spare-demand.ts";
 import type { UidRanges } from "./uid-ranges.ts";
 
 /** A guest that is complete but for its identity. It runs nothing and holds no secret. */
@@ -39,25 +40,34 @@ const spareLimits: ExecutionLimits = {
  */
 const calmMs = 15;
 
+/** See `SpareDemand`: what a burst has raised is kept for one to two of these. */
+const periodMs = 30_000;
+
 /**
- * Keeps a few guests prepared, so that a start costs its last step only. A start that finds none ready makes its own:
- * spares change when work is done, never what comes out.
+ * The warm pool: guests prepared ahead, as many as demand says, so that a start costs its last step only. A start that
+ * finds none ready makes its own: spares change when work is done, never what comes out.
  */
 export class SpareGuests {
-  readonly #wanted: number;
+  readonly #demand: SpareDemand;
   readonly #ports: SparePorts;
   readonly #ready: SpareGuest[] = [];
   #refilling: Promise<void> | undefined;
+  #trimming: Promise<void> = Promise.resolve();
   #cancelCalm: (() => void) | undefined;
+  #cancelPeriod: (() => void) | undefined;
+  /** How many starts wait for a range that a spare holds. */
+  #yielding = 0;
   #closed = false;
 
-  constructor(wanted: number, ports: SparePorts) {
-    this.#wanted = wanted;
+  constructor(bounds: SpareBounds, ports: SparePorts) {
+    this.#demand = new SpareDemand(bounds);
     this.#ports = ports;
   }
 
-  /** A spare, or undefined when none is ready. */
+  /** A spare for a start, or undefined when none is ready. Nobody gets the same. */
   take(): SpareGuest | undefined {
+    this.#demand.noteStart();
+    this.#watchDemand();
     return this.#ready.shift();
   }
 
@@ -65,7 +75,7 @@ export class SpareGuests {
   refill(): void {
     this.#cancelCalm?.();
     this.#cancelCalm = undefined;
-    if (this.#closed || this.#ready.length >= this.#wanted) return;
+    if (this.#closed || this.#ready.length >= this.#demand.wanted) return;
     this.#cancelCalm = this.#ports.after(calmMs, () => this.#refillNow());
   }
 
@@ -88,11 +98,17 @@ export class SpareGuests {
     if (spare !== undefined) await this.#discard(spare);
   }
 
-  /** Gives one up for its range, when a start needs it more. False when there is none. */
+  /** Gives one up for its range, when a start needs it more; one that is just being made too. False when there is none. */
   async sacrifice(): Promise<boolean> {
-    const spare = this.#ready.shift();
-    if (spare !== undefined) await this.#discard(spare);
-    return spare !== undefined;
+    this.#yielding += 1; // no further one is begun meanwhile
+    try {
+      if (this.#ready.length === 0) await this.#refilling;
+      const spare = this.#ready.shift();
+      if (spare !== undefined) await this.#discard(spare);
+      return spare !== undefined;
+    } finally {
+      this.#yielding -= 1;
+    }
   }
 
   /** All of them have died with their launcher. */
@@ -114,16 +130,38 @@ export class SpareGuests {
   async close(): Promise<void> {
     this.#closed = true;
     this.#cancelCalm?.();
+    this.#cancelPeriod?.();
     await this.#refilling;
+    await this.#trimming;
     await this.dropAll();
   }
 
   async #makeAll(): Promise<void> {
-    // A start meanwhile sets the timer: the rest waits for the next pause.
-    while (!this.#closed && this.#cancelCalm === undefined && this.#ready.length < this.#wanted) {
+    while (this.#ready.length < this.#demand.wanted) {
+      // A start meanwhile sets the timer: the rest waits for the next pause.
+      if (this.#closed || this.#cancelCalm !== undefined || this.#yielding > 0) return;
       const spare = await this.#make();
       if (spare === undefined) return; // the next start meets the problem and reports it
       this.#ready.push(spare);
+    }
+    this.#demand.noteFull();
+  }
+
+  /** While more than the least are wanted, time decides whether they still are. */
+  #watchDemand(): void {
+    if (this.#closed || this.#cancelPeriod !== undefined || !this.#demand.isRaised) return;
+    this.#cancelPeriod = this.#ports.after(periodMs, () => {
+      this.#cancelPeriod = undefined;
+      this.#demand.turn();
+      this.#trimming = this.#trimming.then(() => this.#trim());
+      this.#watchDemand();
+    });
+  }
+
+  async #trim(): Promise<void> {
+    while (!this.#closed && this.#ready.length > this.#demand.wanted) {
+      const spare = this.#ready.pop();
+      if (spare !== undefined) await this.#discard(spare).catch(() => undefined); // swept later
     }
   }
 

@@ -60,7 +60,7 @@ export function openBenchSubstrate(
     uidRanges: rangesOfOne,
     socketUid: 0,
     reserveBytes: mebibyte,
-    ...(kind === "cold" ? { spareGuests: 0 } : {}),
+    ...(kind === "cold" ? { spareGuests: { least: 0, most: 0 } } : {}),
   });
 }
 
