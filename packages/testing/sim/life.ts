@@ -43,7 +43,7 @@ type Kind = "read" | "write" | "long-write" | "start";
 
 const apiLimitMs = 100_000;
 /** How often an execution is its sandbox's last: many a sandbox in use is never paused. */
-const lastChance = 0.6;
+const lastChance = 0.85;
 const mostTries = 6;
 /** Before the first retry; each further one waits twice as long, as a client's library does. */
 const retryMs = 1000;

@@ -30,6 +30,7 @@ export interface RunReport {
   readonly byStorm: readonly StormRates[];
   readonly faultsLanded: ShardReport["faults"];
   readonly answers: ShardReport["failures"];
+  readonly answersMetIn: ShardReport["failedIn"];
   readonly apiFailures: ShardReport["apiFailures"];
   readonly counts: ShardReport["counts"];
   readonly seconds: number;
@@ -70,6 +71,7 @@ export function runReport({ seed, shards, seconds, asked }: RunFacts, sum: Shard
     })),
     faultsLanded: sum.faults,
     answers: sum.failures,
+    answersMetIn: sum.failedIn,
     apiFailures: sum.apiFailures,
     counts,
     seconds,

@@ -17,6 +17,8 @@ export interface ShardReport {
   readonly faults: Record<FaultKind, number>;
   readonly counts: Record<CountName, number>;
   readonly failures: Record<string, number>;
+  /** The first world with such an answer: what to look into where there are few. */
+  readonly failedIn: Record<string, string>;
   readonly apiFailures: Record<string, number>;
   /** By the mean time between two faults of a world, or "never". */
   readonly storms: Record<string, StormCounts>;
@@ -59,6 +61,7 @@ export function emptyShard(): ShardReport {
     faults: zeros(faultKinds),
     counts: zeros(countNames),
     failures: {},
+    failedIn: {},
     apiFailures: {},
     storms: {},
     violations: [],
@@ -88,8 +91,10 @@ export function addShard(report: ShardReport, world: string, realKeys: boolean, 
   report.virtualMs += result.virtualMs;
   for (const kind of faultKinds) report.faults[kind] += result.faults.of(kind);
   for (const name of countNames) report.counts[name] += result.rates[name];
-  for (const [how, count] of result.rates.failures)
+  for (const [how, count] of result.rates.failures) {
     report.failures[how] = (report.failures[how] ?? 0) + count;
+    report.failedIn[how] ??= world;
+  }
   for (const [code, count] of result.rates.apiFailures)
     report.apiFailures[code] = (report.apiFailures[code] ?? 0) + count;
   addStorm(
@@ -110,6 +115,7 @@ export function mergeShards(reports: readonly ShardReport[]): ShardReport {
     for (const name of countNames) sum.counts[name] += report.counts[name];
     for (const [how, count] of Object.entries(report.failures))
       sum.failures[how] = (sum.failures[how] ?? 0) + count;
+    for (const [how, world] of Object.entries(report.failedIn)) sum.failedIn[how] ??= world;
     for (const [code, count] of Object.entries(report.apiFailures))
       sum.apiFailures[code] = (sum.apiFailures[code] ?? 0) + count;
     for (const [name, counts] of Object.entries(report.storms)) addStorm(sum.storms, name, counts);

@@ -24,8 +24,8 @@ export interface ShardOptions {
 }
 
 const huntedExecutions = 150;
-/** One world in so many uses real Ed25519: at least one execution in a hundred. */
-const realKeysEvery = 64;
+/** One world in so many uses real Ed25519: at least one execution in a hundred. Odd, so that two processes share them. */
+const realKeysEvery = 81;
 /** A world that comes to nothing is a fault of the simulation, not a reason to go on for ever. */
 const emptyWorldsLimit = 3;
 const violationsLimit = 10;
