@@ -4,6 +4,7 @@
 import { audit } from "./commands/audit.ts";
 import { bench } from "./commands/bench.ts";
 import { chain } from "./commands/chain.ts";
+import { chaos } from "./commands/chaos.ts";
 import { demo } from "./commands/demo.ts";
 import { doctor } from "./commands/doctor.ts";
 import { drill } from "./commands/drill.ts";
@@ -25,6 +26,7 @@ const commands: Readonly<Record<string, Command>> = {
   audit,
   bench,
   chain,
+  chaos,
   demo,
   doctor,
   fuzz,

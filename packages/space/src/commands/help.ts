@@ -61,6 +61,10 @@ const text = `SPACE runs untrusted code for AI agents in isolated, stateful sand
   ./space drill keys        keys rotated and revoked under load: no valid caller is refused, the revoked key is at once
       --callers N --rounds N --pace-ms N --json
   ./space drill disk        give a worker an old copy of its own disk: it is refused until it enrols anew (--json)
+  ./space chaos             use sandboxes in every way while workers, bridges and control plane are killed and stopped at random
+      --minutes N --seed S  for how long, and which plan            (default: 10, and another each time)
+      --sandboxes N --workers N --substrate NAME --memory HOW   (default: 6, 2, namespace, and criu where that works)
+      --keep --json         --keep leaves the data directory when something was found
   ./space keys list         the signing keys and their states (--data DIR, --json); works beside a running SPACE and without
   ./space keys rotate       let a new key sign; the one before is trusted for three minutes more
   ./space keys revoke KID   trust a key no longer, from now on
