@@ -1,44 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-import { audit } from "./commands/audit.ts";
-import { bench } from "./commands/bench.ts";
-import { chain } from "./commands/chain.ts";
-import { chaos } from "./commands/chaos.ts";
-import { demo } from "./commands/demo.ts";
-import { doctor } from "./commands/doctor.ts";
-import { drill } from "./commands/drill.ts";
-import { fuzz } from "./commands/fuzz.ts";
-import { help } from "./commands/help.ts";
-import { keys } from "./commands/keys.ts";
-import { sandbox } from "./commands/sandbox.ts";
-import { sim } from "./commands/sim.ts";
-import { test } from "./commands/test.ts";
-import { up } from "./commands/up.ts";
-import { version } from "./commands/version.ts";
-import { workers } from "./commands/workers.ts";
 import { explain } from "./failure.ts";
 
 /** A command gets the arguments after its name and answers with the exit code. */
 type Command = (args: readonly string[]) => Promise<number>;
 
-const commands: Readonly<Record<string, Command>> = {
-  audit,
-  bench,
-  chain,
-  chaos,
-  demo,
-  doctor,
-  fuzz,
-  drill,
+const help = async (): Promise<Command> => (await import("./commands/help.ts")).help;
+const version = async (): Promise<Command> => (await import("./commands/version.ts")).version;
+
+/** Each is read when it is asked for: all of SPACE would take a small command half a second. */
+const commands: Readonly<Record<string, () => Promise<Command>>> = {
+  audit: async () => (await import("./commands/audit.ts")).audit,
+  bench: async () => (await import("./commands/bench.ts")).bench,
+  chain: async () => (await import("./commands/chain.ts")).chain,
+  chaos: async () => (await import("./commands/chaos.ts")).chaos,
+  demo: async () => (await import("./commands/demo.ts")).demo,
+  doctor: async () => (await import("./commands/doctor.ts")).doctor,
+  drill: async () => (await import("./commands/drill.ts")).drill,
+  fuzz: async () => (await import("./commands/fuzz.ts")).fuzz,
   help,
-  keys,
-  sandbox,
-  sim,
-  test,
-  up,
+  keys: async () => (await import("./commands/keys.ts")).keys,
+  sandbox: async () => (await import("./commands/sandbox.ts")).sandbox,
+  sim: async () => (await import("./commands/sim.ts")).sim,
+  test: async () => (await import("./commands/test.ts")).test,
+  up: async () => (await import("./commands/up.ts")).up,
   version,
-  workers,
+  workers: async () => (await import("./commands/workers.ts")).workers,
   "--help": help,
   "-h": help,
   "--version": version,
@@ -47,7 +35,7 @@ const commands: Readonly<Record<string, Command>> = {
 async function main(args: readonly string[]): Promise<number> {
   const [name = "help", ...rest] = args;
   const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
-  if (command !== undefined) return command(rest);
+  if (command !== undefined) return (await command())(rest);
   process.stderr.write(`space: there is no command ${JSON.stringify(name)}; ./space help lists them\n`);
   return 2;
 }
