@@ -44,6 +44,8 @@ type Kind = "read" | "write" | "long-write" | "start";
 const apiLimitMs = 100_000;
 /** How often an execution is its sandbox's last: many a sandbox in use is never paused. */
 const lastChance = 0.85;
+/** How often that is a move instead of a pause and a resume. */
+const moveChance = 0.25;
 const mostTries = 6;
 /** Before the first retry; each further one waits twice as long, as a client's library does. */
 const retryMs = 1000;
@@ -125,7 +127,9 @@ export class Life {
     const { random, loop, owner, goesOn } = this.#ports;
     const sandboxId = this.#sandboxId;
     if (sandboxId === undefined) return false;
-    const pause = this.#api((service, caller) => service.pause(caller, sandboxId, random.chance(0.6)));
+    const pause = random.chance(moveChance)
+      ? this.#relocate(sandboxId)
+      : this.#api((service, caller) => service.pause(caller, sandboxId, random.chance(0.6)));
     if (random.chance(0.1)) void this.#operate(this.#kind());
     if (random.chance(0.1)) void this.#interfere(sandboxId);
     await pause;
@@ -137,6 +141,13 @@ export class Life {
       await loop.sleep(random.between(200, 4000) * 2 ** attempt, owner);
     }
     return goesOn();
+  }
+
+  /** In one call, by which it runs elsewhere, or where it was, or is paused. */
+  #relocate(sandboxId: SandboxId): Promise<unknown> {
+    const { random, workerIds } = this.#ports;
+    const request = random.chance(0.5) ? { workerId: random.pick(workerIds) } : {};
+    return this.#api((service, caller) => service.move(caller, sandboxId, request));
   }
 
   /** Of a lost one it names the newest snapshot, as whoever wants what is left must (statement 5). */

@@ -51,7 +51,8 @@ export class LifecycleOracle {
 
   /** What ends a transition as its owner meant it is written by the owner, whoever was it before. */
   #isByItsOwner(before: SandboxRecord, after: SandboxRecord): void {
-    const isDriven = after.state === "running" || (before.state === "pausing" && after.state === "paused");
+    const isCommitted = after.state === "paused" || after.state === "resuming"; // a move goes on at once
+    const isDriven = after.state === "running" || (before.state === "pausing" && isCommitted);
     if (before.claim === null || !isDriven || replicaOf(before) === this.writer) return;
     this.#violate(
       "R-4: lifecycle and identity",

@@ -76,8 +76,8 @@ export class Oracle {
     const wasDead = before?.state === "killing" || before?.state === "killed";
     if (wasDead && state !== "killing" && state !== "killed")
       this.violate("6: a delete wins", `${sandboxId} went from ${before.state} to ${state}`);
-    if (before?.state === "pausing" && state === "paused") {
-      const files = sandbox.snapshots.get(execution.identity.activation.id);
+    if (before?.state === "pausing" && (state === "paused" || state === "resuming")) {
+      const files = sandbox.snapshots.get(before.execution.identity.activation.id);
       if (files === undefined)
         this.violate("5: newest intact snapshot", `${sandboxId}: a commit without a snapshot`);
       else sandbox.committed = files;
@@ -100,7 +100,8 @@ export class Oracle {
         `${process.sandboxId}, placed in pod ${truth?.podUid}, was started in ${process.podUid}`,
       );
     // What an order of long ago starts is nobody's newest: it must only not act (statement 2).
-    if (fromSnapshot && sandbox.current === process.activation) {
+    const mustBeRestored = fromSnapshot || sandbox.committed !== undefined;
+    if (mustBeRestored && sandbox.current === process.activation) {
       if (process.files !== sandbox.committed)
         this.violate(
           "5: newest intact snapshot",

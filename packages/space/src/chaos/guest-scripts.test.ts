@@ -11,7 +11,7 @@ import { parseSeen, pathOf, readScript, saysWritten, writeScript } from "./guest
 import { contentOf, Ledger } from "./ledger.ts";
 
 const home = mkdtempSync(join(tmpdir(), "space-chaos-"));
-after(() => rmSync(home, { recursive: true }));
+after(() => rmSync(home, { recursive: true, force: true }));
 
 function run(script: string): string {
   return execFileSync("/bin/sh", ["-c", script.replaceAll("/home/user", home)], { encoding: "utf8" });
