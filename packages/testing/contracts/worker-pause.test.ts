@@ -114,6 +114,26 @@ describe("abort", () => {
     assert.equal((await rig.ask(identity)).status, 200);
   });
 
+  test("one whose bridge is away loses nothing: it is asked again, and the guest runs for the next bridge", async () => {
+    const { rig, identity, process } = await working();
+    await rig.snapshot(identity);
+    rig.bridge.restart();
+    await rig.clock.advance(1000); // the next one does not know the guest, which is frozen
+    rig.bridge.beforeCommand = () => {
+      throw new SpaceError("link/closed", {});
+    };
+    rig.bridge.dropLinks();
+    await rig.clock.advance(1000);
+    faultLanded("no bridge is there", Number(!rig.worker.stats().bridgeConnected));
+    await assert.rejects(rig.worker.control.abortPause(identity), code("link/closed"));
+    assert.equal((await rig.ask(identity)).status, 421);
+    rig.bridge.beforeCommand = () => undefined;
+    await rig.clock.advance(60_000);
+    await rig.worker.control.abortPause(identity);
+    assert.equal(process.state, "running");
+    assert.equal((await rig.ask(identity)).status, 200);
+  });
+
   test("after the commit this generation never runs again", async () => {
     const { rig, identity, process } = await working();
     await rig.pause(identity, true);

@@ -117,10 +117,19 @@ export async function abortPause(parts: WorkerParts, identity: ExecutionIdentity
   const activation = parts.executions.live(identity.activation.id);
   if (activation.phase === "running") return;
   if (!(await parts.substrate.thaw(activation.startedAs))) throw lost(parts, activation, "thaw");
-  await parts.bridge.adopt(activation);
+  await adoptAgain(parts, activation);
   endEpoch(parts, record); // what the pause cut is not revived
   parts.executions.change(identity.activation.id, { phase: "running", manifest: null });
   parts.audit.record("execution/pause-aborted", { identity: identityToJson(identity) });
+}
+
+/** A bridge that is away says nothing of the guest, which is not lost for it: whoever asks again finds the next one. */
+async function adoptAgain({ bridge }: WorkerParts, activation: ActivationRecord): Promise<void> {
+  try {
+    await bridge.adopt(activation);
+  } catch (error) {
+    throw bridge.connected ? error : new SpaceError("link/closed", {}, { cause: error });
+  }
 }
 
 function lost(parts: WorkerParts, activation: ActivationRecord, step: string): SpaceError {
