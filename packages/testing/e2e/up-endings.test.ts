@@ -9,6 +9,7 @@ import {
   mkdirSync,
   mkdtempSync,
   openSync,
+  readdirSync,
   readFileSync,
   renameSync,
   rmdirSync,
@@ -95,6 +96,49 @@ test("an up that fails ends nothing of what an earlier one, which was killed, le
   const again = await Sandbox.connect(sandbox.sandboxId, clientOptions(second));
   assert.equal(await again.files.read("/home/user/kept.txt"), "acknowledged");
   await again.kill();
+  assert.equal(await second.stop(), 0);
+  second.forget();
+  assert.deepEqual(leftBehind(before, hostResources()), {});
+});
+
+/** The newest process of this installation's worker. */
+function daemonOf(data: string): number {
+  const found = readdirSync("/proc").filter((name) => {
+    if (!/^[0-9]+$/.test(name)) return false;
+    try {
+      const command = readFileSync(`/proc/${name}/cmdline`, "utf8");
+      return command.includes("worker-main") && command.includes(data);
+    } catch {
+      return false; // it ended while it was read
+    }
+  });
+  return Number(found[0] ?? assert.fail("no daemon runs"));
+}
+
+/** How often control planes on this directory have come as far as to their gateway. */
+function gatewaysOf(data: string): number {
+  const folder = join(data, "audit", "control-plane");
+  const texts = readdirSync(folder).map((name) => readFileSync(join(folder, name), "utf8"));
+  return texts.join("").split('"event":"mesh/certified","fields":{"name":"gateway"').length - 1;
+}
+
+test("an up after one that was killed waits for that one's daemon to end", { skip }, async () => {
+  const before = hostResources();
+  const first = await startSpace({ args: ["--workers", "1"] });
+  const daemon = daemonOf(first.data);
+  const gateways = gatewaysOf(first.data);
+  const killed = new Promise((settle) => first.child.once("exit", settle));
+  process.kill(daemon, "SIGSTOP"); // it hears of nothing, and holds its store
+  first.child.kill("SIGKILL");
+  await killed;
+  const starting = startSpace({ data: first.data, args: ["--workers", "1"] });
+  try {
+    await until("the next one needs the store", () => gatewaysOf(first.data) > gateways);
+  } finally {
+    process.kill(daemon, "SIGCONT");
+  }
+  const second = await starting;
+  assert.notEqual(daemonOf(first.data), daemon);
   assert.equal(await second.stop(), 0);
   second.forget();
   assert.deepEqual(leftBehind(before, hostResources()), {});

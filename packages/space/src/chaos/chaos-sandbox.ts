@@ -78,9 +78,7 @@ export class ChaosSandbox {
   /** Writes one file. */
   async write(): Promise<void> {
     const writing = this.ledger.begin(this.#generation);
-    const told = await this.#stage.tally.during("write", () =>
-      this.#door.run(this.address, writeScript(writing)),
-    );
+    const told = await this.#ask("write", () => this.#door.run(this.address, writeScript(writing)));
     if (told.kind === "served" && saysWritten(told.text)) this.ledger.acknowledge(writing);
     else if (told.kind === "served")
       this.violate("torn answer", `a write was answered with ${JSON.stringify(told.text)}`);
@@ -92,7 +90,7 @@ export class ChaosSandbox {
   async readAll(): Promise<boolean> {
     const window = this.#window;
     const isPast = window?.closedAtMs !== undefined && window.closedAtMs <= systemClock.monotonicMs();
-    const told = await this.#stage.tally.during("read all", () => this.#door.run(this.address, readScript));
+    const told = await this.#ask("read all", () => this.#door.run(this.address, readScript));
     this.#judge(told);
     if (told.kind !== "served" || this.isEnding) return false;
     const seen = parseSeen(told.text);
@@ -116,7 +114,7 @@ export class ChaosSandbox {
     const writing = this.ledger.written(this.ledger.newest);
     if (writing === undefined) return;
     const { n } = writing;
-    const told = await this.#stage.tally.during("download", () => this.#door.file(this.address, n));
+    const told = await this.#ask("download", () => this.#door.file(this.address, n));
     // What may have been given up is judged with all other files.
     if (told.kind === "missing") {
       await this.readAll();
@@ -135,7 +133,7 @@ export class ChaosSandbox {
     this.#commands += 1;
     const command = new CountingCommand(this.address, this.#commands, this.#stage);
     this.#command = command;
-    this.#judge(await this.#stage.tally.during("start a command", () => command.begin()));
+    this.#judge(await this.#ask("start a command", () => command.begin()));
   }
 
   /** The numbers that its commands said since it was asked last are counted; whether what they said was wrong is found. */
@@ -152,7 +150,8 @@ export class ChaosSandbox {
     const untilMs = systemClock.monotonicMs() + settleLimitMs;
     let last = "nothing was answered";
     while (systemClock.monotonicMs() < untilMs) {
-      const told = await this.#stage.tally.during("look", () => this.#door.api("GET", this.path));
+      if (this.#stage.tally.isOver) return false;
+      const told = await this.#ask("look", () => this.#door.api("GET", this.path));
       if (told.kind === "served") {
         this.#notice(v.parse(detailSchema, JSON.parse(told.text)));
         return true;
@@ -181,6 +180,16 @@ export class ChaosSandbox {
     this.#command?.close();
     this.#stage.tally.streamNumbers += this.#command?.numbers ?? 0;
     this.#stage.sandboxes.delete(this);
+  }
+
+  /** What is cut because its sandbox is ended meanwhile ends as abruptly as E2B's does, which is no error. */
+  #ask(operation: string, work: () => Promise<Told>): Promise<Told> {
+    const ended = { kind: "again", what: "ended meanwhile", nothingHappened: false } as const;
+    const judged = async (): Promise<Told> => {
+      const told = await work();
+      return told.kind === "error" && this.isEnding && told.what === "the answer broke off" ? ended : told;
+    };
+    return this.#stage.tally.during(operation, judged, this.address.sandboxId);
   }
 
   #notice({ state, space }: v.InferOutput<typeof detailSchema>): void {

@@ -51,6 +51,8 @@ export interface ChaosReport {
   /** How often each fault landed, and how many operations of each kind were under way then. */
   readonly faults: Readonly<Record<string, number>>;
   readonly interrupted: Readonly<Record<string, number>>;
+  /** The first errors: when, at which operation, of which sandbox. */
+  readonly errorSamples: readonly string[];
   readonly filesChecked: number;
   readonly streamNumbers: number;
   readonly streamEnds: Readonly<Record<string, number>>;
@@ -219,6 +221,7 @@ function reportOf(
     answers: answersOf(Object.values(operations)),
     faults,
     interrupted,
+    errorSamples: tally.errorSamples,
     filesChecked: tally.filesChecked,
     streamNumbers: tally.streamNumbers,
     streamEnds: tally.streamEnds,

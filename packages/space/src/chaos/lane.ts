@@ -226,6 +226,7 @@ export class Lane {
       const told = await this.#stage.tally.during(operation, () => ask(this.#door));
       if (told.kind === "served") return told.text;
       if (told.kind === "missing" || told.kind === "lost") return undefined;
+      if (this.#stage.tally.isOver) return undefined;
       await pause(retryMs);
     }
     this.#stage.tally.violate({ kind: "never served", what: `${operation} in ${repeatLimitMs} ms` });

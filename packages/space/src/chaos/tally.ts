@@ -2,6 +2,7 @@
 // Copyright 2026 The SPACE authors
 
 import { countOne } from "../drill/named-sandboxes.ts";
+import { systemClock } from "../host/system-clock.ts";
 import type { Violation } from "./ledger.ts";
 import type { Told } from "./told.ts";
 
@@ -17,6 +18,7 @@ export interface OperationCount {
 export type FoundViolation = Violation<string>;
 
 const violationsKept = 20;
+const samplesKept = 20;
 
 /** What a run has counted. The first violation ends it. */
 export class Tally {
@@ -26,6 +28,8 @@ export class Tally {
   readonly interrupted: Record<string, number> = {};
   readonly violations: FoundViolation[] = [];
   readonly streamEnds: Record<string, number> = {};
+  /** The first errors, with when and of which sandbox: for whoever looks for them in the audit logs. */
+  readonly errorSamples: string[] = [];
   filesChecked = 0;
   streamNumbers = 0;
   /** Times that a sandbox was recovered from its newest snapshot; and was lost for good because it had none. */
@@ -44,11 +48,14 @@ export class Tally {
   }
 
   /** Counts an operation, and how it was answered. */
-  async during<T extends Told>(operation: string, work: () => Promise<T>): Promise<T> {
+  async during<T extends Told>(operation: string, work: () => Promise<T>, of = ""): Promise<T> {
+    const beganAt = new Date(systemClock.wallMs()).toISOString();
     this.#underWay[operation] = (this.#underWay[operation] ?? 0) + 1;
     try {
       const told = await work();
       this.#count(operation, told);
+      if (told.kind === "error" && this.errorSamples.length < samplesKept)
+        this.errorSamples.push(`${beganAt} ${operation} ${of}: ${told.what}`);
       return told;
     } finally {
       this.#underWay[operation] = (this.#underWay[operation] ?? 1) - 1;

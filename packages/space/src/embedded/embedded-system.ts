@@ -186,7 +186,7 @@ async function compose(
   undo.push(() => servers.close());
   const domain = `${options.domain}:${servers.tlsPort}`;
 
-  const enrolled = enrolWorkers({
+  const enrolled = await enrolWorkers({
     directory,
     authority,
     audit,

@@ -3,7 +3,8 @@
 
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type AuditSink, newWorkerId, type WorkerId } from "@space/model";
+import { setTimeout as pause } from "node:timers/promises";
+import { type AuditSink, isSpaceError, newWorkerId, type WorkerId } from "@space/model";
 import { type Authority, issuePeer } from "@space/mtls";
 import { SqliteWorkerStore } from "@space/store-sqlite";
 import type { DataDirectory } from "../data/data-directory.ts";
@@ -20,6 +21,8 @@ const blockSize = 2 ** 26;
 const rangeSize = 2 ** 16;
 /** Sandboxes that one worker holds at most. */
 const capacityLimit = 256;
+const freeLimitMs = 30_000;
+const lookEveryMs = 100;
 
 /** How many workers of which kind. By default a paused sandbox's memory stays on its worker. */
 export interface WantedWorkers {
@@ -49,20 +52,22 @@ export interface EnrolledWorker {
 
 /**
  * Gives each worker of this machine its configuration and a certificate in its own name. A worker is named by its store:
- * one whose store was lost enrols as another. Fresh TLS keys at every start.
+ * one whose store was lost enrols as another. Fresh TLS keys at every start. Throws `data/in-use` where a daemon of an
+ * earlier run does not end.
  */
-export function enrolWorkers(options: EnrolmentOptions): readonly EnrolledWorker[] {
+export async function enrolWorkers(options: EnrolmentOptions): Promise<readonly EnrolledWorker[]> {
   const authorityPath = join(options.directory.tls, "mesh-authority.crt");
   writeFileSync(authorityPath, options.authority.certificate, { mode: 0o644 });
-  return Array.from({ length: options.wanted.workers }, (_, index) =>
-    enrol(index + 1, authorityPath, options),
-  );
+  const enrolled: EnrolledWorker[] = [];
+  for (let index = 1; index <= options.wanted.workers; index += 1)
+    enrolled.push(await enrol(index, authorityPath, options));
+  return enrolled;
 }
 
-function enrol(index: number, authority: string, options: EnrolmentOptions): EnrolledWorker {
+async function enrol(index: number, authority: string, options: EnrolmentOptions): Promise<EnrolledWorker> {
   const { root, run } = options.directory.worker(index);
   mkdirSync(root, { recursive: true, mode: 0o711 });
-  const workerId = workerOfStore(join(root, "records.db"));
+  const workerId = await onceFree(() => workerOfStore(join(root, "records.db")));
   const identity = join(root, "mesh-identity.json");
   const issued = issuePeer(options.authority, { commonName: workerId, nowMs: systemClock.wallMs() });
   writeMeshIdentity(identity, issued);
@@ -92,6 +97,22 @@ function enrol(index: number, authority: string, options: EnrolmentOptions): Enr
   writeFileSync(configPath, JSON.stringify(config, undefined, 2), { mode: 0o600 });
   const logPath = join(root, "worker.log");
   return { name: `worker-${index}`, workerId, configPath, logPath, enter: place.enter };
+}
+
+/**
+ * Waits for the daemon of an earlier run that was killed: it reads the end of its input, and lets go of its store once what
+ * it is doing has ended. Throws `data/in-use` where one does not.
+ */
+async function onceFree<T>(open: () => T): Promise<T> {
+  const untilMs = systemClock.monotonicMs() + freeLimitMs;
+  for (;;) {
+    try {
+      return open();
+    } catch (error) {
+      if (!isSpaceError(error, "data/in-use") || systemClock.monotonicMs() > untilMs) throw error;
+      await pause(lookEveryMs);
+    }
+  }
 }
 
 function workerOfStore(path: string): WorkerId {
