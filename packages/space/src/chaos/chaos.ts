@@ -27,7 +27,7 @@ export interface ChaosOptions {
   readonly substrate: "namespace" | "gvisor";
   readonly memory: "frozen" | "criu";
   readonly leaseSeconds: number;
-  /** Keeps the data directory and tells where it is, when something was found. */
+  /** Keeps the data directory and tells where it is, when something was found or an error was answered. */
   readonly keep: boolean;
 }
 
@@ -108,7 +108,7 @@ export function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     await act(stage, options);
     const heldForNoSandbox = tally.isOver ? {} : await clear(stage, marks);
     const leaked = await endAll(installation, tally, marks);
-    keeps = options.keep && tally.isOver;
+    keeps = options.keep && (tally.isOver || tally.errorSamples.length > 0);
     const report = reportOf(tally, { options, startedMs, heldForNoSandbox, leaked });
     return keeps ? { ...report, data } : report;
   });
