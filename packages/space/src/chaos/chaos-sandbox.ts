@@ -187,7 +187,7 @@ export class ChaosSandbox {
     const ended = { kind: "again", what: "ended meanwhile", nothingHappened: false } as const;
     const judged = async (): Promise<Told> => {
       const told = await work();
-      return told.kind === "error" && this.isEnding && told.what === "the answer broke off" ? ended : told;
+      return told.kind === "error" && this.isEnding && /broke off|^AbortError/.test(told.what) ? ended : told;
     };
     return this.#stage.tally.during(operation, judged, this.address.sandboxId);
   }

@@ -64,7 +64,7 @@ const text = `SPACE runs untrusted code for AI agents in isolated, stateful sand
   ./space chaos             use sandboxes in every way while workers, bridges and control plane are killed and stopped at random
       --minutes N --seed S  for how long, and which plan            (default: 10, and another each time)
       --sandboxes N --workers N --substrate NAME --memory HOW   (default: 6, 2, namespace, and criu where that works)
-      --keep --json         --keep leaves the data directory when something was found
+      --keep --json         --keep leaves the data directory when something was found or an error was answered
   ./space keys list         the signing keys and their states (--data DIR, --json); works beside a running SPACE and without
   ./space keys rotate       let a new key sign; the one before is trusted for three minutes more
   ./space keys revoke KID   trust a key no longer, from now on
