@@ -6,7 +6,11 @@ import { HttpConnection as Connection, type HttpConnection, type PlainAnswer } f
 import { UnsoundRun } from "./unsound.ts";
 
 /** Where a benchmarked system listens, and the key to it. */
-export const systemReadySchema = v.strictObject({ apiUrl: v.string(), apiKey: v.string() });
+export const systemReadySchema = v.strictObject({
+  apiUrl: v.string(),
+  apiKey: v.string(),
+  workerIds: v.array(v.string()),
+});
 export type SystemAddress = v.InferOutput<typeof systemReadySchema>;
 
 const createdSchema = v.object({ sandboxID: v.string(), envdAccessToken: v.string() });
@@ -28,7 +32,7 @@ export class SandboxClient {
   readonly #connection: HttpConnection;
   readonly #apiKey: string;
 
-  static async open({ apiUrl, apiKey }: SystemAddress): Promise<SandboxClient> {
+  static async open({ apiUrl, apiKey }: Pick<SystemAddress, "apiUrl" | "apiKey">): Promise<SandboxClient> {
     return new SandboxClient(await Connection.open(apiUrl), apiKey);
   }
 
@@ -46,14 +50,36 @@ export class SandboxClient {
     return { sandboxId: created.sandboxID, accessToken: created.envdAccessToken };
   }
 
-  async kill({ sandboxId }: CreatedSandbox): Promise<void> {
-    const headers = { "X-API-Key": this.#apiKey };
-    const answer = await this.#connection.ask({ method: "DELETE", path: `/sandboxes/${sandboxId}`, headers });
-    expect("kill", answer, 204);
+  async kill({ sandboxId }: Pick<CreatedSandbox, "sandboxId">): Promise<void> {
+    await this.ask("DELETE", `/sandboxes/${sandboxId}`, 204);
+  }
+
+  /** One request of the API whose answer must have this status: its body. */
+  async ask(
+    method: "GET" | "POST" | "DELETE",
+    path: string,
+    wanted: number,
+    body?: object,
+  ): Promise<unknown> {
+    const headers = { "X-API-Key": this.#apiKey, "content-type": "application/json" };
+    const sent = body === undefined ? {} : { body: Buffer.from(JSON.stringify(body)) };
+    const answer = await this.#connection.ask({ method, path, headers, ...sent });
+    expect(`${method} ${path}`, answer, wanted);
+    return answer.body.length === 0 ? undefined : JSON.parse(answer.body.toString("utf8"));
   }
 
   /** Runs `/bin/true` and resolves when its end has come, with exit status 0. */
   async runTrue(sandbox: CreatedSandbox): Promise<void> {
+    await this.#start(sandbox, startTrue);
+  }
+
+  /** Runs a script of `/bin/sh`, which must end with 0. Resolves with its output. */
+  async shell(sandbox: CreatedSandbox, script: string): Promise<string> {
+    const process = { cmd: "/bin/sh", args: ["-c", script], envs: {} };
+    return outputIn(await this.#start(sandbox, enveloped({ process, stdin: false })));
+  }
+
+  async #start(sandbox: CreatedSandbox, body: Buffer): Promise<Buffer> {
     const answer = await this.#connection.ask({
       method: "POST",
       path: "/process.Process/Start",
@@ -62,11 +88,12 @@ export class SandboxClient {
         "content-type": "application/connect+json",
         "connect-protocol-version": "1",
       },
-      body: startTrue,
+      body,
     });
     expect("start", answer, 200);
     if (!answer.body.includes('"status":"exit status 0"'))
-      throw new UnsoundRun(`true did not end well: ${answer.body.toString("utf8", 0, 300)}`);
+      throw new UnsoundRun(`a command did not end well: ${answer.body.toString("utf8", 0, 300)}`);
+    return answer.body;
   }
 
   async writeFile(sandbox: CreatedSandbox, path: string, content: Buffer): Promise<void> {
@@ -95,6 +122,20 @@ function enveloped(message: unknown): Buffer {
   envelope.writeUInt32BE(body.length, 1);
   body.copy(envelope, 5);
   return envelope;
+}
+
+const outputSchema = v.object({ event: v.object({ data: v.object({ stdout: v.string() }) }) });
+
+/** What the messages of a Connect stream hold of a process's output. */
+export function outputIn(stream: Buffer): string {
+  const parts: Buffer[] = [];
+  for (let at = 0; at + 5 <= stream.length; ) {
+    const end = at + 5 + stream.readUInt32BE(at + 1);
+    const message = v.safeParse(outputSchema, JSON.parse(stream.toString("utf8", at + 5, end)));
+    if (message.success) parts.push(Buffer.from(message.output.event.data.stdout, "base64"));
+    at = end;
+  }
+  return Buffer.concat(parts).toString("utf8");
 }
 
 function expect(what: string, { status, body }: PlainAnswer, wanted: number): void {

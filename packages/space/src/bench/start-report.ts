@@ -25,7 +25,7 @@ export function tellStart(report: StartReport): string {
         row("bwrap and true", bwrap),
       ],
     ),
-    `${sustained.executionsPerSecond} executions a second created, used and killed over ${sustained.seconds} s (${sustained.cpuSecondsPerExecution} CPU seconds each)`,
+    `${sustained.executionsPerSecond} executions a second created, used and killed over ${sustained.seconds} s (${sustained.ownCpuSecondsPerExecution} CPU seconds of SPACE's each, ${sustained.cpuSecondsPerExecution} of the machine's)`,
     `${sustained.guestsPerSecond} guests of the substrate alone a second started, answering and ended (${sustained.cpuSecondsPerGuest} CPU seconds each); bwrap: ${sustained.bwrapPerSecond} starts a second`,
     `an idle sandbox: ${kibibytes(idle.guestPssBytes)} for its pid 1, ${kibibytes(idle.addedPssBytes)} in all (of ${idle.sandboxes}); an idle Node process: ${kibibytes(idle.nodePssBytes)}`,
     "",

@@ -148,7 +148,7 @@ async function sampleStarts(
   return samples;
 }
 
-async function oneExecution(client: SandboxClient): Promise<{ createMs: number; wholeMs: number }> {
+export async function oneExecution(client: SandboxClient): Promise<{ createMs: number; wholeMs: number }> {
   const beganMs = performance.now();
   const sandbox = await client.create();
   const createdMs = performance.now();
@@ -203,7 +203,7 @@ async function idleNode(): Promise<number> {
   }
 }
 
-async function repeat<T>(count: number, once: () => Promise<T>): Promise<T[]> {
+export async function repeat<T>(count: number, once: () => Promise<T>): Promise<T[]> {
   const values: T[] = [];
   for (let done = 0; done < count; done++) values.push(await once());
   return values;
@@ -218,7 +218,7 @@ function timings({ whole, create, four, cold, bwrap }: StartSamples) {
   };
 }
 
-function timing(rounds: readonly number[][]): Timing {
+export function timing(rounds: readonly number[][]): Timing {
   const values = rounds.flat();
   return { count: values.length, p50Ms: rounded(median(values)), p99Ms: rounded(percentile(values, 99)) };
 }

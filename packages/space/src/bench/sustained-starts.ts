@@ -21,6 +21,8 @@ export interface SustainedRounds {
   readonly bwrap: readonly number[];
   /** Of all processes of the machine, for each that was done. */
   readonly cpuSeconds: { readonly executions: readonly number[]; readonly guests: readonly number[] };
+  /** Of SPACE's own processes, for each execution. */
+  readonly ownCpuSeconds: readonly number[];
 }
 
 export interface SustainedStarts {
@@ -29,7 +31,10 @@ export interface SustainedStarts {
   readonly seconds: number;
   /** Through the API: created, used once and killed. */
   readonly executionsPerSecond: number;
+  /** Of all processes of the machine, this load and whatever else runs there included. */
   readonly cpuSecondsPerExecution: number;
+  /** Of SPACE's own processes alone, guests included; what the kernel does for them later is not. */
+  readonly ownCpuSecondsPerExecution: number;
   /** The substrate alone: started, answering and ended, with nothing left of it. */
   readonly guestsPerSecond: number;
   readonly cpuSecondsPerGuest: number;
@@ -55,9 +60,13 @@ export async function sustain(plan: SustainPlan, ports: SustainPorts): Promise<S
   const executions: Rate[] = [];
   const guests: Rate[] = [];
   const bwrap: Rate[] = [];
+  const ownCpuSeconds: number[] = [];
   for (let round = 0; round < plan.rounds; round++) {
     await gate.quiet();
-    executions.push(await rateOf(plan.seconds, (caller) => oneExecution(at(clients, caller))));
+    const before = system.cpuSeconds();
+    const rate = await rateOf(plan.seconds, (caller) => oneExecution(at(clients, caller)));
+    executions.push(rate);
+    ownCpuSeconds.push((system.cpuSeconds() - before) / rate.done);
     await gate.quiet();
     guests.push(await rateOf(plan.seconds / 3, () => oneGuest(substrate)));
     await gate.quiet();
@@ -72,6 +81,7 @@ export async function sustain(plan: SustainPlan, ports: SustainPorts): Promise<S
     guests: perSecond(guests),
     bwrap: perSecond(bwrap),
     cpuSeconds: { executions: cpuSeconds(executions), guests: cpuSeconds(guests) },
+    ownCpuSeconds,
   };
 }
 
@@ -81,12 +91,14 @@ export function summariseSustained({
   guests,
   bwrap,
   cpuSeconds,
+  ownCpuSeconds,
 }: SustainedRounds): SustainedStarts {
   return {
     rounds: executions.length,
     seconds,
     executionsPerSecond: rounded(median(executions)),
     cpuSecondsPerExecution: rounded(median(cpuSeconds.executions)),
+    ownCpuSecondsPerExecution: rounded(median(ownCpuSeconds)),
     guestsPerSecond: rounded(median(guests)),
     cpuSecondsPerGuest: rounded(median(cpuSeconds.guests)),
     bwrapPerSecond: rounded(median(bwrap)),
@@ -121,6 +133,7 @@ export function bwrapTrue(): Promise<number> {
 }
 
 interface Rate {
+  readonly done: number;
   readonly perSecond: number;
   readonly cpuSeconds: number;
 }
@@ -138,7 +151,7 @@ async function rateOf(seconds: number, work: (caller: number) => Promise<unknown
   };
   await Promise.all(Array.from({ length: callers }, (_, caller) => run(caller)));
   const tookSeconds = (performance.now() - beganMs) / 1000;
-  return { perSecond: done / tookSeconds, cpuSeconds: (busySeconds() - busyBefore) / done };
+  return { done, perSecond: done / tookSeconds, cpuSeconds: (busySeconds() - busyBefore) / done };
 }
 
 function at(clients: readonly SandboxClient[], caller: number): SandboxClient {

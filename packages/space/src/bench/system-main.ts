@@ -15,26 +15,26 @@ const configSchema = v.strictObject({
   data: v.string(),
   workers: v.pipe(v.number(), v.integer(), v.minValue(1)),
   checked: v.boolean(),
+  substrate: v.picklist(["namespace", "gvisor"]),
+  memory: v.picklist(["frozen", "criu"]),
 });
 
 const proofSchema = v.strictObject({ sandboxId: v.string(), accessToken: v.string(), path: v.string() });
 
 serveBenchmark(async (given) => {
-  const { data, workers, checked } = v.parse(configSchema, given);
+  const { checked, ...config } = v.parse(configSchema, given);
   const ephemeral = { host: "127.0.0.1", port: 0 };
   const system = await startEmbedded({
-    data,
+    ...config,
     listen: ephemeral,
     tlsListen: ephemeral,
     domain: "space.localhost",
-    workers,
-    substrate: "namespace",
     log: (line) => process.stderr.write(`${line}\n`),
     ...(checked ? {} : { workerProgram: join(import.meta.dirname, "unchecked-worker-main.ts") }),
   });
-  const { apiUrl, apiKey } = system;
+  const { apiUrl, apiKey, workerIds } = system;
   return {
-    ready: { apiUrl, apiKey: apiKey.reveal() },
+    ready: { apiUrl, apiKey: apiKey.reveal(), workerIds },
     answer: (request) => presentBoth(system, v.parse(proofSchema, request)),
     stop: () => system.stop(),
   };

@@ -45,7 +45,8 @@ const text = `SPACE runs untrusted code for AI agents in isolated, stateful sand
       --root-key KEY        the installation's root public key, from elsewhere than the data directory
       --checkpoint FILE     checkpoints kept elsewhere, one a line: what the logs must still hold
   ./space audit tail        show the newest audit records (-n N, -f, --sensitive, --json, --data DIR)
-  ./space bench path|start|capability  measure against baselines in the same run (--json, --quick)
+  ./space bench path|start|lifecycle|capability  measure against baselines in the same run (--json, --quick)
+      --seconds N           of lifecycle: how long executions are created, used and killed without a pause (60)
   ./space drill moves       many callers over two gateways while sandboxes move between two workers; every answer checked
       --callers N --cycles N --sandboxes N --pace-ms N --json
   ./space drill lease       stop a worker's daemon while its sandbox is recovered elsewhere; no two generations act at once

@@ -6,6 +6,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import * as v from "valibot";
 import { BenchProcess } from "../bench-process.ts";
 import type { Ending } from "../ending.ts";
+import { cpuUse } from "../machine.ts";
 import { descendants, listProcesses } from "../process-tree.ts";
 import { SandboxClient, type SystemAddress, systemReadySchema } from "../sandbox-client.ts";
 
@@ -18,6 +19,9 @@ export interface SystemOptions {
   readonly workers: number;
   /** False: its workers verify nothing. */
   readonly checked: boolean;
+  /** By default `namespace`, whose memory stays frozen on its worker. */
+  readonly substrate?: "namespace" | "gvisor";
+  readonly memory?: "frozen" | "criu";
 }
 
 /** The processes of one system, by role. */
@@ -37,8 +41,8 @@ export class BenchmarkedSystem {
   readonly address: SystemAddress;
 
   static async start(options: SystemOptions, ending: Ending): Promise<BenchmarkedSystem> {
-    const { folder, name, workers, checked } = options;
-    const config = { data: join(folder, `${name}-data`), workers, checked };
+    const { folder, name, substrate = "namespace", memory = "frozen", ...rest } = options;
+    const config = { data: join(folder, `${name}-data`), substrate, memory, ...rest };
     const { process, ready } = await BenchProcess.start({ name, entry: "system-main.ts", config, folder });
     ending.add(() => process.stop());
     return new BenchmarkedSystem(process, v.parse(systemReadySchema, ready));
@@ -51,6 +55,14 @@ export class BenchmarkedSystem {
 
   client(): Promise<SandboxClient> {
     return SandboxClient.open(this.address);
+  }
+
+  /** CPU seconds so far of SPACE's own processes, guests that have ended included; those of the load and of others not. */
+  cpuSeconds(): number {
+    const { gateway, worker, bridge, launcher } = this.processes();
+    const launchers = launcher.map((pid) => cpuUse(pid).withChildren);
+    const others = [...gateway, ...worker, ...bridge].map((pid) => cpuUse(pid).own);
+    return [...launchers, ...others].reduce((sum, each) => sum + each, 0);
   }
 
   settled(): Promise<void> {
