@@ -52,10 +52,10 @@ export async function sampleLifecycle(
   const sandbox = await MeasuredSandbox.create(client, megabytes);
   const { movesMemory } = variant;
   const timed = async (operation: LifecycleOperation, act: () => Promise<unknown>): Promise<void> => {
-    await gate.quiet();
     samples[operation].push(await sample(system, act));
   };
   for (let round = 0; round < rounds; round++) {
+    await gate.quiet();
     const { workerId: home } = await sandbox.place();
     const away = otherThan(home, system);
     await timed("pause", () => sandbox.pause());
