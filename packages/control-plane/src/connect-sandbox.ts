@@ -10,6 +10,7 @@ import {
   SpaceError,
 } from "@space/model";
 import { checkTimeout } from "./check-timeout.ts";
+import { sharedFailure } from "./failures.ts";
 import type { ControlParts } from "./parts.ts";
 import { resumePaused } from "./resume-sandbox.ts";
 import { connectedView } from "./sandbox-view.ts";
@@ -51,7 +52,7 @@ export async function connectSandbox(parts: ControlParts, connecting: Connecting
       case "pausing":
       case "resuming": {
         const end = await awaitTurn(parts, sandboxId, waiting);
-        if (end?.kind === "resume" && end.error !== undefined) throw shared(end.error);
+        if (end?.kind === "resume" && end.error !== undefined) throw sharedFailure(end.error, "resume");
         break;
       }
       case "killing":
@@ -89,11 +90,4 @@ function requireNamed({ sandboxId, reason, snapshot }: SandboxRecord, request: C
 
 function stateForbids({ sandboxId, state }: SandboxRecord): SpaceError {
   return new SpaceError("sandbox/state", { sandboxId, state });
-}
-
-/** Each waiter gets an error of its own. */
-function shared(error: unknown): unknown {
-  return error instanceof SpaceError
-    ? new SpaceError(error.code, error.details, { cause: error })
-    : new SpaceError("substrate/failed", { step: "resume" }, { cause: error });
 }

@@ -38,3 +38,10 @@ export function codeOf(error: unknown): ErrorCode {
 export function notFound(sandboxId: SandboxId): SpaceError<"sandbox/not-found"> {
   return new SpaceError("sandbox/not-found", { sandboxId });
 }
+
+/** What somebody else's failure is to one who waited for it: an error of their own. */
+export function sharedFailure(error: unknown, step: string): SpaceError {
+  return error instanceof SpaceError
+    ? new SpaceError(error.code, error.details, { cause: error })
+    : new SpaceError("substrate/failed", { step }, { cause: error });
+}

@@ -14,6 +14,7 @@ import {
 import { agentPort } from "@space/wire";
 import type { ControlParts } from "./parts.ts";
 import { awaitTurn, startWaiting } from "./turns.ts";
+import { isWakeable, wakeSandbox } from "./wake-sandbox.ts";
 
 type Problem = Extract<ResolveAnswer, { readonly kind: "unauthenticated" }>["problem"];
 
@@ -55,8 +56,11 @@ export class RouteResolver implements RouteSource {
     }
     // What ran does not come back: whoever holds a stream of it waits for nothing (R-22).
     if (record.state === "lost") return { kind: "not-found" };
-    if (record.state !== "running") return { kind: "not-running" };
-    return this.#entry(record, request, authorisation);
+    if (record.state === "running") return this.#entry(record, request, authorisation);
+    if (!isWakeable(record) || !mayWake(request)) return { kind: "not-running" };
+    if (request.wakes !== true) return { kind: "not-running", wakeable: true };
+    const woken = await wakeSandbox(this.#parts, record);
+    return woken === undefined ? { kind: "not-running" } : this.#entry(woken, request, authorisation);
   }
 
   /** What stands still for a snapshot alone is waited for: to its callers it runs. Throws `deadline/passed`. */
@@ -93,6 +97,11 @@ export class RouteResolver implements RouteSource {
       }),
     };
   }
+}
+
+/** Whoever has no credential for the agent asks only whether it is there. */
+function mayWake({ credential, wanted }: ResolveRequest): boolean {
+  return wanted.purpose === "service-port" || credential.kind !== "none";
 }
 
 /** A tombstone, or never there: outside these look alike. */

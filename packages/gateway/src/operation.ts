@@ -92,8 +92,7 @@ export class Operation implements AttemptListener, BodyListener, LiveOperation {
   }
 
   bodyReady(): void {
-    if (this.#state !== "body") return;
-    this.#seek();
+    if (this.#state === "body") this.#seek();
   }
 
   /** Finds the entry and presents it. */
@@ -301,6 +300,8 @@ export class Operation implements AttemptListener, BodyListener, LiveOperation {
         return use(outcome.cached);
       case "not-running":
         if (this.#continuity?.isCut === true) return this.#later();
+        if (outcome.wakeable === true)
+          return this.#look(this.#core.cache.wake(this.#now.request.question), use);
         if (isInput(this.#request) && this.#goOn()) return;
         return this.#refuse({ kind: "not-running" });
       case "not-found":

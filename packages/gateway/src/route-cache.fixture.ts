@@ -45,7 +45,12 @@ export function question(key = "key"): RouteQuestion {
 export class Bench {
   readonly clock = new HandClock();
   readonly counts = newCounts();
-  readonly asked: { readonly presenter: string; answer(value: ResolveAnswer): void; fail(): void }[] = [];
+  readonly asked: {
+    readonly presenter: string;
+    readonly wakes: boolean;
+    answer(value: ResolveAnswer): void;
+    fail(): void;
+  }[] = [];
   readonly audited: string[] = [];
   readonly revoked = new Set<string>();
   readonly keys = { version: 1, replace: () => true, holds: (kid: string) => !this.revoked.has(kid) };
@@ -60,10 +65,10 @@ export class Bench {
         keys: this.keys,
         audit: { record: (name) => void this.audited.push(name) },
         routes: {
-          resolve: ({ presenter }) =>
+          resolve: ({ presenter, wakes = false }) =>
             new Promise((resolve, reject) => {
               const fail = (): void => reject(new SpaceError("store/failed", { step: "read" }));
-              this.asked.push({ presenter, answer: resolve, fail });
+              this.asked.push({ presenter, wakes, answer: resolve, fail });
             }),
         },
       },

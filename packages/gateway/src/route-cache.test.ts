@@ -140,6 +140,21 @@ test("a look-up that is joined and finds nothing twice says so", async () => {
   assert.deepEqual([(await joined).kind, bench.asked.length], ["not-found", 2]);
 });
 
+test("one wake serves all who ask meanwhile, and a plain look-up before it wakes nothing", async () => {
+  const bench = new Bench();
+  const plain = bench.cache.lookUp(question());
+  const wakes = Array.from({ length: 50 }, () => bench.cache.wake(question()));
+  assert.deepEqual(
+    bench.asked.map((asked) => asked.wakes),
+    [false, true],
+  );
+  bench.asked[0]?.answer({ kind: "not-running", wakeable: true });
+  assert.deepEqual(await plain, { kind: "not-running", wakeable: true });
+  bench.asked[1]?.answer(bench.entry(2));
+  assert.deepEqual(new Set((await Promise.all(wakes)).map(generationOf)), new Set([2n]));
+  assert.equal(bench.usable()?.entry.route.identity.generation, 2n, "and what it found is kept");
+});
+
 test("refusals are not remembered", async () => {
   const bench = new Bench();
   for (const kind of ["not-found", "not-running"] as const) {

@@ -56,6 +56,7 @@ interface Slot {
 }
 
 interface Lookup {
+  readonly wakes: boolean;
   readonly outcome: Promise<LookupOutcome>;
   /** The rejected route whose rejection was known when this began. */
   readonly rejected: Digest | undefined;
@@ -109,6 +110,15 @@ export class RouteCache {
     const joined = this.#lookups.get(question.key);
     if (joined === undefined) return this.#begin(question, undefined).outcome;
     return joined.outcome.then((outcome) => (mayHaveBegun(outcome) ? this.#sinceThen(question) : outcome));
+  }
+
+  /**
+   * Wakes the sandbox, if it may be: for a request that would be refused otherwise, never for one that goes on. All who ask
+   * meanwhile share one. Never rejects.
+   */
+  wake(question: RouteQuestion): Promise<LookupOutcome> {
+    const joined = this.#lookups.get(question.key);
+    return joined?.wakes === true ? joined.outcome : this.#begin(question, undefined, true).outcome;
   }
 
   /**
@@ -172,15 +182,16 @@ export class RouteCache {
     this.#begin(question, undefined);
   }
 
-  #begin(question: RouteQuestion, rejected: CachedEntry | undefined): Lookup {
+  #begin(question: RouteQuestion, rejected: CachedEntry | undefined, wakes = false): Lookup {
     const { clock } = this.#ports;
     const began: LookupStart = {
       presenter: this.#presenter,
       bootMs: clock.bootMs(),
     };
     const expected = this.#slots.get(question.key)?.cached;
-    const asked = this.#ask(question, began, rejected);
+    const asked = this.#ask(question, { ...began, wakes }, rejected);
     const lookup: Lookup = {
+      wakes,
       rejected: rejected?.digest,
       outcome: asked.then((outcome) => {
         this.#settle(question, lookup, expected, outcome);
@@ -231,7 +242,7 @@ export class RouteCache {
 
   #ask(
     question: RouteQuestion,
-    began: LookupStart,
+    began: LookupStart & { readonly wakes: boolean },
     rejected: CachedEntry | undefined,
   ): Promise<LookupOutcome> {
     const { clock, counts } = this.#ports;
@@ -252,10 +263,19 @@ export class RouteCache {
     });
   }
 
-  async #resolve(question: RouteQuestion, { presenter }: LookupStart): Promise<ResolveAnswer> {
+  async #resolve(
+    question: RouteQuestion,
+    { presenter, wakes }: LookupStart & { readonly wakes: boolean },
+  ): Promise<ResolveAnswer> {
     const { sandboxId, credential, wanted } = question;
     try {
-      return await this.#ports.routes.resolve({ sandboxId, credential, wanted, presenter });
+      return await this.#ports.routes.resolve({
+        sandboxId,
+        credential,
+        wanted,
+        presenter,
+        ...(wakes && { wakes }),
+      });
     } finally {
       this.#underWay -= 1;
     }

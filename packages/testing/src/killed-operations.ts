@@ -91,6 +91,25 @@ export const killedOperations: readonly KilledOperation[] = [
     reached: isIn("running"),
   },
   {
+    name: "wake by a request",
+    prepare: (rig, said) => paused(rig, said, { autoResume: true }),
+    send: async (rig, id) => {
+      const answer = await rig.control.routes.resolve({
+        sandboxId: of(id),
+        credential: { kind: "none" },
+        wanted: { purpose: "service-port", port: 8000, protocol: "http" },
+        presenter: rig.a.presenter,
+        wakes: true,
+      });
+      if (answer.kind === "entry") return;
+      // What began to go on from its memory and was cut short has only its files left, and no request wakes it.
+      const { state, snapshot } = await rig.record(of(id));
+      assert.deepEqual([answer.kind, state, snapshot?.frozenOn], ["not-running", "paused", null]);
+      await rig.service.connect(rig.caller, of(id), { timeoutMs: hourMs, memory: true });
+    },
+    reached: isIn("running"),
+  },
+  {
     name: "kill",
     prepare: prepared,
     send: (rig, id) => rig.service.kill(rig.caller, of(id)),

@@ -17,6 +17,8 @@ export type ChangeReason =
   | "end of life"
   /** It was lost, and its creator wanted it brought back by itself. */
   | "auto-recover"
+  /** It was paused, a request came for it, and its creator wanted it woken by that. */
+  | "auto-resume"
   /** What was begun is done: started, paused or ended as was asked before. */
   | "done"
   /** Whoever drove it is gone. */

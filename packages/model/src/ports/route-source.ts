@@ -29,14 +29,16 @@ export interface ResolveRequest {
   readonly wanted: WantedAccess;
   /** R-7: thumbprint of the TLS certificate with which the gateway will present the capability. */
   readonly presenter: string;
+  /** What is paused and may be woken by a request is made to run first. */
+  readonly wakes?: true;
 }
 
 export type ResolveAnswer =
   | { readonly kind: "entry"; readonly entry: RouteEntry }
   /** No such sandbox, or not the caller's, or what ran is lost: they look alike outside, and nothing is worth waiting for. */
   | { readonly kind: "not-found" }
-  /** It exists and the caller may know, but nothing runs. */
-  | { readonly kind: "not-running" }
+  /** It exists and the caller may know, but nothing runs. `wakeable`: this caller's request would wake it. */
+  | { readonly kind: "not-running"; readonly wakeable?: true }
   | { readonly kind: "unauthenticated"; readonly problem: "missing" | "wrong" | "signature-expired" };
 
 /**
