@@ -24,6 +24,7 @@ export { type ChainHead, signChainHead, verifyChainHead } from "./chain-head.ts"
 export { type CertificateBreak, type ChainLink, chainLinksLimit } from "./chain-links.ts";
 export type { ManifestBreak } from "./chain-manifests.ts";
 export { certificateDigest, manifestDigest, recordSetDigest, routeDigest } from "./digest.ts";
+export { signHandOverGrant, verifyHandOverGrant } from "./hand-over-grant.ts";
 export { CapabilityIssuer, type CapabilityRequest, type IssuerOptions } from "./issuer.ts";
 export { claimedKeyId, type KeyFinder, type KeyHolder, type OpenedToken, type TokenRefusal } from "./jws.ts";
 export { archiveBundlesLimit, KeyArchive } from "./key-archive.ts";

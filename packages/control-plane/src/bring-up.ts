@@ -83,7 +83,7 @@ async function start(parts: ControlParts, plan: BringUp): Promise<PublishedCerti
     template: record.template,
     limits: record.limits,
     variables: record.variables,
-    ...(from === undefined ? {} : { from: await sourceOf(parts, record, from) }),
+    ...(from === undefined ? {} : { from: await sourceOf(parts, plan, from) }),
   });
   const certificate = parts.signer.certificate(identity, {
     publicKey,
@@ -97,8 +97,8 @@ async function start(parts: ControlParts, plan: BringUp): Promise<PublishedCerti
 
 async function sourceOf(
   parts: ControlParts,
-  record: SandboxRecord,
-  { manifest, digest, memory, key, seal }: RestoreFrom,
+  { record, worker }: BringUp,
+  { manifest, digest, memory, key, seal, heldAt }: RestoreFrom,
 ): Promise<NonNullable<ActivateRequest["from"]>> {
   if (seal === undefined) {
     const head = parts.signer.originGrant(record);
@@ -107,7 +107,12 @@ async function sourceOf(
   await storeSeal(parts, seal, key);
   const { digest: newest } = seal.end;
   const head = parts.signer.chainHead(record, "resume");
-  return { manifest, digest, memory, key, head, since: newest === manifest.chain ? null : newest };
+  const since = newest === manifest.chain ? null : newest;
+  const source = { manifest, digest, memory, key, head, since };
+  if (heldAt === undefined) return source;
+  // signed last, so that its time is that of the transfer. The manifest is committed, and its execution retired.
+  const grant = parts.signer.handOver(manifest.identity, digest, worker.workerId);
+  return { ...source, peer: { ...heldAt.endpoint, grant } };
 }
 
 function publish(

@@ -17,6 +17,8 @@ export interface Pausing {
   readonly claimed: SandboxRecord;
   readonly worker: WorkerHandle;
   readonly seal: SealPlan;
+  /** It is moved: the worker is to hold what it saves for the one that it goes on at. */
+  readonly handsOver?: boolean;
 }
 
 /** Throws `worker/unreachable` where it is not here: before anything changes. */
@@ -51,7 +53,7 @@ export interface OfferedSnapshot extends RestorePoint {
 /** Has the worker make the snapshot, and verifies it: of a pause, or of what goes on. The guest is frozen when it resolves. */
 export async function askForSnapshot(
   parts: ControlParts,
-  { claimed, worker, seal }: Pausing,
+  { claimed, worker, seal, handsOver = false }: Pausing,
   what: "pause" | "snapshot",
 ): Promise<OfferedSnapshot> {
   const { execution, tenantId, snapshot } = claimed;
@@ -60,7 +62,8 @@ export async function askForSnapshot(
   await storeSeal(parts, seal, key);
   const chain = seal.end.digest;
   const links = { previousManifest: snapshot?.digest ?? null, chain };
-  const asked = what === "pause" ? links : { ...links, goesOn: true };
+  const kept = handsOver ? { ...links, handsOver } : links;
+  const asked = what === "pause" ? kept : { ...links, goesOn: true };
   const offered = await worker.control.snapshot(execution.identity, asked, key);
   const point = verifyOffered(claimed, offered, { ...links, keyId: key.keyId });
   const countersigned = parts.signer.countersign(offered.signed, point, what);

@@ -48,6 +48,8 @@ export interface ControlPlaneOptions {
   readonly limits?: Partial<ControlLimits>;
   /** R-4: where several replicas have one store, the name of this one, the same after each restart; default one for all. */
   readonly replica?: string;
+  /** Whether the worker that a sandbox moves to asks the one that it leaves for its chunks first; default: they come from the store. */
+  readonly directMoves?: boolean;
 }
 
 /** A worker in this very process, or in a test: the same as behind a link. */
@@ -117,6 +119,7 @@ async function gatherParts(options: ControlPlaneOptions, ports: ControlPlanePort
     sandboxes,
     owner: `${replica}/${Buffer.from(random.bytes(12)).toString("hex")}`,
     replica,
+    directMoves: options.directMoves ?? false,
     limits,
     keys,
     signer,

@@ -54,7 +54,7 @@ async function moveRunning(
   try {
     const pausing = await claimPausing(parts, { record, worker }, { kind: "claim-pause", why: "asked" });
     if (pausing === undefined) return undefined;
-    const moving = { ...pausing, to: placement.worker };
+    const moving = { ...pausing, to: placement.worker, handsOver: parts.directMoves };
     return await parts.transitions.run(record.sandboxId, "move", () => drive(parts, moving));
   } finally {
     placement.release();
@@ -65,7 +65,7 @@ async function drive(parts: ControlParts, moving: Moving): Promise<MovedSandbox>
   const taken = await takeSnapshot(parts, moving);
   const committed = await commit(parts, moving, taken);
   try {
-    const moved = await resumeThere(parts, { committed, to: moving.to, taken });
+    const moved = await resumeThere(parts, { committed, moving, taken });
     return { ...viewOf(moved), memoryMoved: memoryAt(committed, moving.to.workerId) !== "none" };
   } catch (cause) {
     await goBack(parts, moving.claimed, cause);
@@ -97,15 +97,22 @@ async function resumeThere(
   parts: ControlParts,
   {
     committed,
-    to,
+    moving: { worker, to, handsOver },
     taken: { manifest, digest },
-  }: { readonly committed: SandboxRecord; readonly to: WorkerHandle; readonly taken: TakenSnapshot },
+  }: { readonly committed: SandboxRecord; readonly moving: Moving; readonly taken: TakenSnapshot },
 ): Promise<SandboxRecord> {
   let from: Parameters<typeof bringUp>[1]["from"];
   try {
     const key = await parts.tenantKeys.find(committed.tenantId, manifest.keyId);
     const seal = await requireSeal(parts, committed.sandboxId);
-    from = { manifest, digest, key, seal, memory: memoryAt(committed, to.workerId) };
+    from = {
+      manifest,
+      digest,
+      key,
+      seal,
+      memory: memoryAt(committed, to.workerId),
+      ...(handsOver === true ? { heldAt: worker } : {}),
+    };
   } catch (cause) {
     await giveUp(parts, committed, `failed: ${codeOf(cause)}`);
     throw workerFailure(cause, "start");

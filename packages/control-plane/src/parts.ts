@@ -61,6 +61,8 @@ export interface ControlParts extends Omit<ControlPlanePorts, "sandboxes"> {
   readonly owner: string;
   /** names this replica among those of one store, the same after each restart. */
   readonly replica: string;
+  /** Whether what is moved is handed over from worker to worker, where both are here. */
+  readonly directMoves: boolean;
   readonly limits: ControlLimits;
   readonly keys: SigningKeys;
   readonly signer: Signer;

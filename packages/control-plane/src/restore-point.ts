@@ -20,6 +20,7 @@ import {
   sameRoute,
   type TenantKey,
   type TenantKeyId,
+  type WorkerHandle,
 } from "@space/model";
 import type { ControlParts } from "./parts.ts";
 import type { SealPlan } from "./sealed-chain.ts";
@@ -36,6 +37,8 @@ export interface RestoreFrom extends RestorePoint {
   readonly key: TenantKey;
   /** the sandbox's chain up to now, of executions too that died without a snapshot; undefined for a new one, whose chain is yet to begin. */
   readonly seal: SealPlan | undefined;
+  /** The worker that made it and still holds its chunks, where it may be asked for them. */
+  readonly heldAt?: WorkerHandle;
 }
 
 /**

@@ -13,6 +13,7 @@ const recordedAs: Readonly<Record<Exclude<keyof Signer, "auditCheckpoint">, Audi
   originGrant: "origin/issued",
   retirement: "retirement/issued",
   lease: "lease/granted",
+  handOver: "hand-over/issued",
   countersign: "manifest/countersigned",
   capability: "capability/issued",
 };

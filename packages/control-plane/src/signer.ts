@@ -9,6 +9,7 @@ import {
   signAuditCheckpoint,
   signCertificate,
   signChainHead,
+  signHandOverGrant,
   signLease,
   signOriginGrant,
   signRetirement,
@@ -23,6 +24,7 @@ import {
   type ExecutionIdentity,
   identityToJson,
   type LeaseGrant,
+  longestHandOverSeconds,
   type ParentOrigin,
   type PublishedCertificate,
   type Random,
@@ -31,6 +33,7 @@ import {
   type SandboxRecord,
   type SnapshotManifest,
   SpaceError,
+  type WorkerId,
 } from "@space/model";
 import type { SigningKeys } from "./signing-keys.ts";
 
@@ -122,6 +125,22 @@ export class Signer {
     const { keys, audit } = this.#options;
     const token = signRetirement(keys.current, { identity, issuedAtSeconds: this.#nowSeconds() });
     audit.record("retirement/issued", { identity: identityToJson(identity), reason });
+    return token;
+  }
+
+  /** that this worker may read this committed snapshot at the worker that made it, from now on for a moment. */
+  handOver(identity: ExecutionIdentity, manifest: Digest, target: WorkerId): string {
+    const { keys, audit } = this.#options;
+    const issuedAtSeconds = this.#nowSeconds();
+    const expiresAtSeconds = issuedAtSeconds + longestHandOverSeconds;
+    const grant = { identity, manifest, target, issuedAtSeconds, expiresAtSeconds };
+    const token = signHandOverGrant(keys.current, grant);
+    audit.record("hand-over/issued", {
+      identity: identityToJson(identity),
+      manifest,
+      target,
+      reason: "move",
+    });
     return token;
   }
 

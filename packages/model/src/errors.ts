@@ -54,6 +54,8 @@ export interface ErrorDetails {
   "chain/refused": { readonly link: string; readonly problem: string };
   "certificate/refused": { readonly problem: string };
   "lease/refused": { readonly problem: string };
+  /** A worker does not give a snapshot's chunks to another. The one that asked is told nothing more; the audit log says why. */
+  "hand-over/refused": { readonly problem: string };
   "record/conflict": {
     readonly sandboxId: string;
     readonly installed: bigint;
@@ -147,6 +149,7 @@ const kinds = {
   "chain/refused": "denied",
   "certificate/refused": "denied",
   "lease/refused": "denied",
+  "hand-over/refused": "denied",
   "record/conflict": "conflict",
   "record/stale": "conflict",
   "record/absent": "not-found",

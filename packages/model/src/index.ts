@@ -37,6 +37,12 @@ export {
 export { evidenceToText, parseEvidence } from "./evidence.ts";
 export { firstGeneration, type Generation, nextGeneration, parseGeneration } from "./generation.ts";
 export {
+  type HandOverFailure,
+  type HandOverGrant,
+  type HandOverProblem,
+  longestHandOverSeconds,
+} from "./hand-over.ts";
+export {
   type Activation,
   compareIdentity,
   type ExecutionIdentity,
@@ -214,6 +220,9 @@ export type {
 } from "./ports/snapshot-service.ts";
 export type {
   ArchiveStore,
+  ChunkPeers,
+  ChunkSink,
+  ChunkSource,
   Collected,
   KeyScope,
   ObjectStore,

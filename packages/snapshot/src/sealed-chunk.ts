@@ -22,15 +22,22 @@ const offsets = { name: 2, contentLength: 34, bodyLength: 38, nonce: 42, body: 5
 /** Longest sealed chunk: what does not compress is stored as it is. */
 export const sealedLimitBytes: number = chunkLimitBytes + offsets.body + tagBytes;
 
+export interface Sealing {
+  readonly secrets: TenantSecrets;
+  readonly random: Random;
+  /** Not compressed, also where that would help. */
+  readonly isPlain?: boolean;
+}
+
 /** Seals content of this digest, compressed where that helps. The nonce is drawn anew each time: zstd may change. */
 export async function sealChunk(
   content: Uint8Array,
   { digest, name }: { readonly digest: Digest; readonly name: string },
-  { secrets, random }: { readonly secrets: TenantSecrets; readonly random: Random },
+  { secrets, random, isPlain = false }: Sealing,
 ): Promise<Uint8Array> {
   if (content.length > chunkLimitBytes)
     throw new SpaceError("input/too-large", { what: "chunk", limitBytes: chunkLimitBytes });
-  const isWorthIt = content.length >= compressFromBytes && seemsCompressible(content);
+  const isWorthIt = !isPlain && content.length >= compressFromBytes && seemsCompressible(content);
   const compressed = isWorthIt ? await compress(content) : content;
   const isSmaller = compressed.length < content.length;
   const body = isSmaller ? compressed : content;

@@ -13,8 +13,8 @@ export function snapshotStore(
 ): SnapshotStore {
   const known = new KnownNames();
   return {
-    open(key) {
-      const objects = new TenantObjects(key, { ...ports, known });
+    open(key, peers = {}) {
+      const objects = new TenantObjects(key, { ...ports, known, ...peers });
       return { objects, archives: tenantArchives(objects, options) };
     },
   };

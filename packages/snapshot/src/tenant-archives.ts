@@ -32,6 +32,7 @@ export function tenantArchives(objects: TenantObjects, options: ArchiveOptions =
       ),
     read: (chunks) => readChunks(objects, chunks),
     missing: (chunks) => findMissing(objects, chunks),
+    names: (chunks) => chunks.map(({ digest }) => objects.secrets.name(digest)),
   };
 }
 

@@ -3,6 +3,7 @@
 
 import {
   type ByteStore,
+  type ChunkPeers,
   type Digest,
   isSpaceError,
   type KeyScope,
@@ -17,7 +18,7 @@ import { condemnedPrefix, livePlace, nameIn } from "./places.ts";
 import { openChunk, sealChunk, sealedLimitBytes } from "./sealed-chunk.ts";
 import { TenantSecrets } from "./tenant-secrets.ts";
 
-export interface TenantObjectPorts {
+export interface TenantObjectPorts extends ChunkPeers {
   readonly store: ByteStore;
   readonly random: Random;
   readonly known: KnownNames;
@@ -58,9 +59,21 @@ export class TenantObjects implements ObjectStore {
 
   async get(digest: Digest): Promise<Uint8Array> {
     const name = this.secrets.name(digest);
+    const nearer = await this.#getNearer(digest, name);
+    if (nearer !== undefined) return nearer;
     const stored = await this.#read(name);
     if (stored === undefined) throw new SpaceError("snapshot/missing", { digest: name });
     return openChunk(stored, { digest, name }, this.secrets);
+  }
+
+  /** Whoever gave it: nothing is taken that does not open as this very chunk (the store is asked then). */
+  async #getNearer(digest: Digest, name: string): Promise<Uint8Array | undefined> {
+    const { source } = this.#ports;
+    const given = await source?.get(name);
+    if (given === undefined) return undefined;
+    const content = await openChunk(given, { digest, name }, this.secrets).catch(damagedAsUndefined);
+    if (content === undefined) source?.refuse(name);
+    return content;
   }
 
   /** By its name alone, also where it is condemned. */
@@ -76,11 +89,19 @@ export class TenantObjects implements ObjectStore {
 
   /** Only a living chunk counts: one that is condemned may be gone by the time that the manifest is committed. */
   async #store(id: { readonly digest: Digest; readonly name: string }, bytes: Uint8Array): Promise<void> {
-    const { store, random, known } = this.#ports;
+    const { store, random, known, sink } = this.#ports;
     const place = livePlace(this.#scope, id.name);
-    if (await this.#isIntact(id, place)) return;
-    await store.put(place, await sealChunk(bytes, id, { secrets: this.secrets, random }));
+    const sealing = { secrets: this.secrets, random };
+    if (await this.#isIntact(id, place)) {
+      // Sealed once more, and not compressed: cheaper than to read it from the store.
+      if (sink?.wants(bytes.length) === true)
+        sink.add(id.name, await sealChunk(bytes, id, { ...sealing, isPlain: true }));
+      return;
+    }
+    const sealed = await sealChunk(bytes, id, sealing);
+    await store.put(place, sealed);
     known.add(place);
+    if (sink?.wants(sealed.length) === true) sink.add(id.name, sealed);
   }
 
   async #isIntact(id: { readonly digest: Digest; readonly name: string }, place: string): Promise<boolean> {

@@ -14,6 +14,7 @@ import type { EmbeddedOptions } from "@space/space";
 import { Sandbox } from "e2b";
 import { type EmbeddedRig, startRig } from "../src/embedded-rig.ts";
 import { hostResources, leftBehind } from "../src/host-resources.ts";
+import { moveElsewhere, placeOf } from "../src/moved-sandboxes.ts";
 import { needsRoot as skip } from "../src/needs-root.ts";
 import { type S3Server, startS3rver } from "../src/s3-server.ts";
 import { checkout, type Finished, runProgram } from "../src/space-process.ts";
@@ -103,6 +104,28 @@ test("files come back from a bucket on another worker, after every key was chang
     left = [...(await stored("chunks/")), ...(await stored("condemned/"))];
   }
   assert.equal((await stored("keys/")).length, 2, "the keys alone are left");
+});
+
+test("R-7: where snapshots are in a bucket, a move takes the chunks from the worker that made them", {
+  skip,
+  timeout: 120_000,
+}, async () => {
+  const sandbox = await Sandbox.create({ ...rig.client(), timeoutMs: 100_000 });
+  await sandbox.commands.run("head -c 3M /dev/urandom >random; sha256sum random >sum; sync");
+  const from = await placeOf(rig, sandbox.sandboxId);
+  await moveElsewhere(rig, sandbox.sandboxId, from);
+  assert.notEqual(await placeOf(rig, sandbox.sandboxId), from);
+  assert.equal((await sandbox.commands.run("sha256sum --check sum")).stdout, "random: OK\n");
+  await sandbox.kill();
+  const tail = await space("audit", "tail", "-n", "400", "--json");
+  const [received = "", ...more] = tail.stdout
+    .split("\n")
+    .filter((line) => line.includes("hand-over/received"));
+  assert.deepEqual(more, [], tail.stderr);
+  assert.match(received, /"direct":[1-9]/);
+  assert.match(received, /"stored":0/);
+  assert.match(received, /"problem":"none"/);
+  assert.ok(received.includes(from), "the worker that it left gave them");
 });
 
 test("offline the same keys are changed, and another place is refused", {

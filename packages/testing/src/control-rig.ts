@@ -61,16 +61,23 @@ export class ControlRig {
   #control: ControlPlane | undefined;
   #caller: ApiCaller | undefined;
 
-  private constructor(limits: Partial<ControlLimits>) {
+  readonly #directMoves: boolean;
+
+  private constructor(limits: Partial<ControlLimits>, directMoves: boolean) {
     this.#limits = limits;
+    this.#directMoves = directMoves;
   }
 
   /** With this many workers, all connected, and one tenant. */
   static async open(
     context: { after(fn: () => Promise<void>): void },
-    { workers = 2, limits = {} }: { workers?: number; limits?: Partial<ControlLimits> } = {},
+    {
+      workers = 2,
+      limits = {},
+      directMoves = false,
+    }: { workers?: number; limits?: Partial<ControlLimits>; directMoves?: boolean } = {},
   ): Promise<{ rig: ControlRig; workers: readonly [FakeWorker, FakeWorker] }> {
-    const rig = new ControlRig(limits);
+    const rig = new ControlRig(limits, directMoves);
     context.after(() => rig.#dispose());
     await rig.start();
     const made = Array.from({ length: 2 }, () => rig.newWorker());
@@ -132,6 +139,7 @@ export class ControlRig {
         tokenSecret: new Secret<Uint8Array>(new Uint8Array(32).fill(7)),
         limits: this.#limits,
         replica,
+        directMoves: this.#directMoves,
       },
       {
         sandboxes: store.sandboxes,

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { type Duplex, duplexPair } from "node:stream";
 import type { TestContext } from "node:test";
 import type { ControlLimits } from "@space/control-plane";
-import type { RouteEntry, SandboxId, Secret } from "@space/model";
+import { type RouteEntry, type SandboxId, type Secret, SpaceError, type WorkerId } from "@space/model";
 import { ControlRig } from "./control-rig.ts";
 import { settle } from "./virtual-clock.ts";
 import { verdictOf, WorkerRig } from "./worker-rig.ts";
@@ -28,8 +28,12 @@ export class Fleet {
     this.b = new WorkerRig("worker b", rig.store);
   }
 
-  static async open(context: TestContext, limits: Partial<ControlLimits> = {}): Promise<Fleet> {
-    const { rig } = await ControlRig.open(context, { workers: 0, limits });
+  static async open(
+    context: TestContext,
+    limits: Partial<ControlLimits> = {},
+    directMoves = false,
+  ): Promise<Fleet> {
+    const { rig } = await ControlRig.open(context, { workers: 0, limits, directMoves });
     const fleet = new Fleet(rig);
     for (const side of [fleet.a, fleet.b]) {
       await fleet.boot(side);
@@ -40,7 +44,19 @@ export class Fleet {
 
   async boot(side: WorkerRig): Promise<void> {
     side.disk.bundle ??= { version: 1, token: await this.rig.bundle() };
-    await side.boot({ worker: { rootPublicKey: this.rig.root.publicKey } });
+    await side.boot({
+      worker: { rootPublicKey: this.rig.root.publicKey },
+      ports: { peers: { dial: async ({ workerId }) => this.#meet(side, workerId) } },
+    });
+  }
+
+  /** One worker reaches the other; TLS would prove both ids. */
+  #meet(side: WorkerRig, workerId: WorkerId): Duplex {
+    const [near, far] = duplexPair();
+    const other = [this.a, this.b].find((one) => one.workerId === workerId);
+    if (other === undefined) throw new SpaceError("endpoint/mismatch", { problem: "another component" });
+    other.worker.acceptPeer(far, side.workerId);
+    return near;
   }
 
   /** The worker dials the control plane; TLS would prove its id. */

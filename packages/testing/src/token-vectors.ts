@@ -3,41 +3,21 @@
 
 import { createHmac } from "node:crypto";
 import { certificateDigest, countersignManifest, publicKeyText, type SigningKey } from "@space/capability";
-import { fixedKey, headerText, signParts } from "./fixed-keys.ts";
+import { headerText, signParts } from "./fixed-keys.ts";
+import { handOverVectors, originVectors } from "./grant-vectors.ts";
 import { claimsJson, identityJson, issuedAt, portAccess } from "./vector-identities.ts";
-
-/** Each kind of signed statement, by its `typ`. */
-export const typeOf = {
-  capability: "space-cap+jwt",
-  certificate: "space-exec-cert+jwt",
-  origin: "space-origin+jwt",
-  retirement: "space-retire+jwt",
-  bundle: "space-key-bundle+jwt",
-  manifest: "space-manifest+jws",
-  countersigned: "space-countersigned-manifest+jws",
-} as const;
-export type StatementKind = keyof typeof typeOf;
-
-export interface TokenVector {
-  readonly name: string;
-  readonly rule: string;
-  readonly kind: StatementKind;
-  readonly token: string;
-  /** `verified`, or why it is refused. */
-  readonly expect: "verified" | "form" | "key" | "signature" | "older version" | "repeated key";
-  /** Of a bundle: the lowest version that the receiver still takes. */
-  readonly minVersion?: number;
-}
-
-export const root: SigningKey = fixedKey("root");
-export const signer: SigningKey = fixedKey("signer");
-export const successor: SigningKey = fixedKey("successor");
-export const execution: SigningKey = fixedKey("execution");
-const stranger = fixedKey("stranger");
-
-const text = (value: unknown): string => JSON.stringify(value);
-const seal = (kind: StatementKind, key: SigningKey, payload: unknown): string =>
-  signParts(key, headerText(key, typeOf[kind]), text(payload));
+import {
+  execution,
+  root,
+  type StatementKind,
+  seal,
+  signer,
+  stranger,
+  successor,
+  type TokenVector,
+  text,
+  typeOf,
+} from "./vector-keys.ts";
 
 const entry = ({ kid, publicKey }: SigningKey): object => ({ kid, publicKey: publicKeyText(publicKey) });
 const bundlePayload = { version: 3, iat: issuedAt, keys: [entry(signer), entry(successor)] };
@@ -317,65 +297,6 @@ function otherStatements(): readonly TokenVector[] {
   ];
 }
 
-/** R-5: what says that a sandbox begins with another one's snapshot. */
-function origins(): readonly TokenVector[] {
-  const parent = "a".repeat(64);
-  const origin = { kind: "fork", parentManifest: parent };
-  const forked = {
-    sbx: identityJson({ generation: "1" }),
-    publicKey: publicKeyText(execution.publicKey),
-    previous: null,
-    restoredFrom: parent,
-    origin,
-    iat: issuedAt,
-  };
-  const { sandboxId } = identityJson();
-  const grant = { sandboxId, tenantId: `ten_${"t".repeat(16)}`, origin, iat: issuedAt };
-  const certificate = (
-    name: string,
-    change: Readonly<Record<string, unknown>>,
-    expect: TokenVector["expect"],
-  ): TokenVector => ({
-    name,
-    rule: "R-5",
-    kind: "certificate",
-    token: seal("certificate", signer, { ...forked, ...change }),
-    expect,
-  });
-  const granted = (
-    name: string,
-    change: Readonly<Record<string, unknown>>,
-    expect: TokenVector["expect"],
-    key = signer,
-  ): TokenVector => ({
-    name,
-    rule: "R-5",
-    kind: "origin",
-    token: seal("origin", key, { ...grant, ...change }),
-    expect,
-  });
-  const late = { sbx: identityJson({ generation: "2" }), previous: parent };
-  return [
-    certificate("of a fork", {}, "verified"),
-    certificate("of a template's", { origin: { kind: "template", parentManifest: parent } }, "verified"),
-    certificate("generation 1 restored without an origin", { origin: { kind: "self" } }, "form"),
-    certificate(
-      "generation 1 restored from another than its origin",
-      { restoredFrom: "b".repeat(64) },
-      "form",
-    ),
-    certificate("an origin that was not restored from", { restoredFrom: null }, "form"),
-    certificate("an origin that names nothing", { origin: { kind: "fork" } }, "form"),
-    certificate("an origin after generation 1", late, "form"),
-    granted("of a fork", {}, "verified"),
-    granted("of no parent", { origin: { kind: "self" } }, "form"),
-    granted("of no tenant", { tenantId: undefined }, "form"),
-    granted("of no sandbox", { sandboxId: "" }, "form"),
-    granted("signed by the execution", {}, "key", execution),
-    { ...certificate("", {}, "form"), name: "a certificate instead", kind: "origin" },
-  ];
-}
-
 /** Every token with what a verifier must say. */
 export function tokenVectors(): readonly TokenVector[] {
   return [
@@ -385,9 +306,10 @@ export function tokenVectors(): readonly TokenVector[] {
     ...forgedCapabilities(),
     ...bundles(),
     ...otherStatements(),
-    ...origins(),
+    ...originVectors(),
+    ...handOverVectors(),
   ];
 }
 
 /** A capability with these claims, signed by the installation's key. */
-export { capabilityOf };
+export { capabilityOf, execution, root, type StatementKind, signer, successor, type TokenVector, typeOf };

@@ -12,6 +12,7 @@ import {
   KeyRing,
   verifyCertificate,
   verifyCountersigned,
+  verifyHandOverGrant,
   verifyManifest,
   verifyOriginGrant,
   verifyRetirement,
@@ -49,6 +50,8 @@ function judge({ kind, token, minVersion }: TokenVector): unknown {
         return KeyRing.fromBundle(token, root, minVersion) && "verified";
       case "certificate":
         return verifyCertificate(token, ring) && "verified";
+      case "handOver":
+        return verifyHandOverGrant(token, ring) && "verified";
       case "origin":
         return verifyOriginGrant(token, ring) && "verified";
       case "retirement":
@@ -113,6 +116,6 @@ it("there is a vector for every verdict, every refusal and every kind", () => {
       count(vectors.tokens.map(({ expect }) => expect)),
       count(vectors.admissions.map(({ verdict, reason }) => `${verdict} ${reason}`)),
     ],
-    [7, 6, 16],
+    [8, 6, 16],
   );
 });

@@ -21,6 +21,13 @@ export {
   frameType,
   headLimitBytes,
 } from "./frame.ts";
+export {
+  type HandOverAnswer,
+  type HandOverHead,
+  handedChunkLimitBytes,
+  parseHandOverAnswer,
+  parseHandOverHead,
+} from "./hand-over-head.ts";
 export { headerValue, isReserved, passableHeaders } from "./headers.ts";
 export { hostControlHandlers, hostControlOver } from "./host-control-rpc.ts";
 export { decodeJson, encodeJson } from "./json.ts";

@@ -45,6 +45,11 @@ export function parseText(value: unknown, field: string, limit = tokenLimitBytes
   return value;
 }
 
+export function parseBoolean(value: unknown, field: string): boolean {
+  if (typeof value !== "boolean") throw bad(field, "must be a boolean");
+  return value;
+}
+
 export function parseInteger(value: unknown, field: string, least: number, most: number): number {
   if (typeof value !== "number" || !Number.isSafeInteger(value) || value < least || value > most) {
     throw bad(field, "must be an integer within its bounds");
@@ -163,10 +168,16 @@ export function parseActivateRequest(value: unknown): ActivateRequest {
     variables: parseVariables(whole["variables"]),
   };
   if (whole["from"] === undefined) return request;
-  const from = members(whole["from"], "from", ["manifest", "digest", "memory", "key", "head", "since"]);
+  const from = members(
+    whole["from"],
+    "from",
+    ["manifest", "digest", "memory", "key", "head", "since"],
+    ["peer"],
+  );
   return {
     ...request,
     from: {
+      ...(from["peer"] === undefined ? {} : { peer: parsePeer(from["peer"]) }),
       manifest: parseManifestJson(from["manifest"]),
       digest: parseDigest(from["digest"]),
       memory: parseMemoryKept(from["memory"]),
@@ -174,6 +185,16 @@ export function parseActivateRequest(value: unknown): ActivateRequest {
       head: parseText(from["head"], "head"),
       since: parseNullableDigest(from["since"]),
     },
+  };
+}
+
+/** Where a peer is only locates it: who it is, its certificate says. */
+function parsePeer(value: unknown): NonNullable<NonNullable<ActivateRequest["from"]>["peer"]> {
+  const { host, port, grant } = members(value, "peer", ["host", "port", "grant"]);
+  return {
+    host: parseText(host, "host", 256),
+    port: parseInteger(port, "port", 1, 65_535),
+    grant: parseText(grant, "grant", 2048),
   };
 }
 

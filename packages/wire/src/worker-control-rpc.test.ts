@@ -57,7 +57,7 @@ const manifest: SnapshotManifest = {
   filesystem: [{ digest, sizeBytes: 12 }],
   createdAtSeconds: 1_700_000_000,
 };
-const follows = { previousManifest: null, chain: digest, goesOn: true };
+const follows = { previousManifest: null, chain: digest, goesOn: true, handsOver: true };
 const inventory = { installed: [identity], frozen: [{ sandboxId: identity.sandboxId, manifest: digest }] };
 const request: ActivateRequest = {
   identity,
@@ -65,7 +65,15 @@ const request: ActivateRequest = {
   template: "base",
   limits: { memoryBytes: 2 ** 29, cpus: 0.5, processes: 512, diskBytes: 2 ** 33 },
   variables: { A: "1" },
-  from: { manifest, digest, memory: "none", key, head: "head", since: digest },
+  from: {
+    peer: { host: "127.0.0.1", port: 7000, grant: "a.b.c" },
+    manifest,
+    digest,
+    memory: "none",
+    key,
+    head: "head",
+    since: digest,
+  },
 };
 
 /** A clock whose delays end when the test says so. */

@@ -20,6 +20,7 @@ import {
   manifestToJson,
   parseActivateAnswer,
   parseActivateRequest,
+  parseBoolean,
   parseIdentityParameter,
   parseInventory,
   parseNullableDigest,
@@ -53,9 +54,16 @@ export function workerControlClient(link: FrameLink, clock: Clock, workerId: Wor
   return {
     activate: async (request) =>
       parseActivateAnswer(await call("worker/activate", activateRequestToJson(request))),
-    snapshot: async (identity, { previousManifest, chain, goesOn = false }, key) => {
+    snapshot: async (identity, { previousManifest, chain, goesOn = false, handsOver = false }, key) => {
       const whose = identityToJson(identity);
-      const params = { identity: whose, previousManifest, chain, goesOn, key: tenantKeyToJson(key) };
+      const params = {
+        identity: whose,
+        previousManifest,
+        chain,
+        goesOn,
+        handsOver,
+        key: tenantKeyToJson(key),
+      };
       return parseSnapshotAnswer(await call("worker/snapshot", params));
     },
     abortPause: async (identity) => {
@@ -72,12 +80,15 @@ export function workerControlHandlers(control: WorkerControl): ReadonlyMap<Worke
     [
       "worker/snapshot",
       async (params) => {
-        const names = ["identity", "previousManifest", "chain", "goesOn", "key"];
-        const { identity, previousManifest, chain, goesOn, key } = members(params, "params", names);
-        if (typeof goesOn !== "boolean")
-          throw new SpaceError("input/invalid", { field: "goesOn", problem: "must be a boolean" });
+        const names = ["identity", "previousManifest", "chain", "goesOn", "handsOver", "key"];
+        const { identity, previousManifest, chain, goesOn, handsOver, key } = members(
+          params,
+          "params",
+          names,
+        );
         const follows = {
-          goesOn,
+          goesOn: parseBoolean(goesOn, "goesOn"),
+          handsOver: parseBoolean(handsOver, "handsOver"),
           previousManifest: parseNullableDigest(previousManifest),
           chain: parseDigest(chain),
         };

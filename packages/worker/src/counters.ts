@@ -13,6 +13,12 @@ export interface WorkerCounters {
   /** streams ended because their epoch or their execution had. */
   cut: number;
   bridgeConnections: number;
+  /** Sealed chunks given to other workers, and requests of theirs that were refused. */
+  chunksGiven: number;
+  handOversRefused: number;
+  /** Chunks of moved snapshots that came from the worker that made them, and those that came from the store all the same. */
+  chunksReceived: number;
+  chunksNotReceived: number;
 }
 
 export function newCounters(): WorkerCounters {
@@ -24,5 +30,9 @@ export function newCounters(): WorkerCounters {
     unforwarded: 0,
     cut: 0,
     bridgeConnections: 0,
+    chunksGiven: 0,
+    handOversRefused: 0,
+    chunksReceived: 0,
+    chunksNotReceived: 0,
   };
 }

@@ -7,6 +7,7 @@ export type {
   AdmissionCheck,
   AdmissionRequest,
   HostConnector,
+  PeerDialler,
   WorkerPorts,
   WorkerStore,
 } from "./ports.ts";

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
+import { longestHandOverSeconds } from "@space/model";
+
 /** Every bound of a worker. Times in milliseconds. */
 export interface WorkerLimits {
   /** How long a pause lets short operations end before it cuts them. */
@@ -32,6 +34,20 @@ export interface WorkerLimits {
   readonly rememberedCapabilities: number;
   /** R-5: sealed chains whose verified end is remembered. */
   readonly rememberedChains: number;
+  /** Sealed bytes held in memory for the workers that moved snapshots go to. */
+  readonly handedOverBytes: number;
+  /** How long they are held: a grant lives no longer (R-9). */
+  readonly handedOverMs: number;
+  /** Other workers' connections at once, and as many snapshots that are read from others at once. */
+  readonly peers: number;
+  /** Chunks that another worker may ask for at once. */
+  readonly chunksPerPeer: number;
+  /** A peer that asks for nothing, or reads nothing, for so long is cut off. */
+  readonly peerIdleMs: number;
+  /** Longest wait for a verified connection to another worker. */
+  readonly peerDialMs: number;
+  /** Longest wait for one chunk, the connection included; after it all comes from the store. */
+  readonly peerChunkMs: number;
 }
 
 export const defaultWorkerLimits: WorkerLimits = Object.freeze({
@@ -50,4 +66,11 @@ export const defaultWorkerLimits: WorkerLimits = Object.freeze({
   refusedBodyBytes: 64 * 1024,
   rememberedCapabilities: 10_000,
   rememberedChains: 4096,
+  handedOverBytes: 256 * 1024 * 1024,
+  handedOverMs: longestHandOverSeconds * 1000,
+  peers: 8,
+  chunksPerPeer: 8,
+  peerIdleMs: 10_000,
+  peerDialMs: 2000,
+  peerChunkMs: 5000,
 });

@@ -15,6 +15,7 @@ import type {
   SnapshotStore,
   Substrate,
   SuccessionStore,
+  WorkerId,
 } from "@space/model";
 
 /**
@@ -23,6 +24,18 @@ import type {
  */
 export interface HostConnector {
   connect(signal: AbortSignal): Promise<Duplex>;
+}
+
+/** Opens connections to other workers' node-api. */
+export interface PeerDialler {
+  /**
+   * Resolves only when the other end has proved to be this worker, and this one has shown who it is. Throws
+   * `endpoint/mismatch` when another answers there, `link/closed` for everything else, the signal included.
+   */
+  dial(
+    peer: { readonly workerId: WorkerId; readonly host: string; readonly port: number },
+    signal: AbortSignal,
+  ): Promise<Duplex>;
 }
 
 /** One request before the comparator, as the worker knows it. */
@@ -50,6 +63,8 @@ export interface WorkerPorts {
   /** Sealed snapshots: their contents, their manifests, the objects of their chains. Opened with the key that a command brings. */
   readonly snapshots: SnapshotStore;
   readonly host: HostConnector;
+  /** Absent: moved snapshots come from the store alone. */
+  readonly peers?: PeerDialler;
   readonly clock: BootClock;
   readonly random: Random;
   readonly audit: AuditSink;

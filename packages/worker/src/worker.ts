@@ -21,9 +21,11 @@ import { resetReason } from "@space/wire";
 import { newCounters, type WorkerCounters } from "./counters.ts";
 import { defaultWorkerLimits, type WorkerLimits } from "./limits.ts";
 import { GatewayLink } from "./node-api/gateway-link.ts";
+import { PeerLink } from "./node-api/peer-link.ts";
 import type { AdmissionCheck, WorkerPorts } from "./ports.ts";
 import { ControlPlaneLink } from "./sbx-manager/control-plane-link.ts";
 import { Executions } from "./sbx-manager/executions.ts";
+import { HandOvers } from "./sbx-manager/hand-overs.ts";
 import { HostBridge } from "./sbx-manager/host-bridge.ts";
 import { inventoryOf } from "./sbx-manager/inventory.ts";
 import { KeyedQueue } from "./sbx-manager/keyed-queue.ts";
@@ -66,6 +68,8 @@ export interface Worker {
   leaseFrom(presence: Pick<WorkerPresence, "renew"> | undefined): void;
   /** Takes a gateway's connection; `presenter` is the verified thumbprint of its certificate (R-7). */
   acceptGateway(socket: Duplex, presenter: string): void;
+  /** Takes another worker's connection; `peer` is who its verified certificate names. */
+  acceptPeer(socket: Duplex, peer: WorkerId): void;
   /**
    * Serves the control plane over a connection that this worker dialled and verified. Says hello first; resolves when
    * the link has ended, and rejects when the greeting failed; with `worker/superseded` this worker serves nobody any
@@ -141,6 +145,8 @@ function gatherParts(options: WorkerOptions, ports: WorkerPorts): WorkerParts {
       },
     }),
     streams: new OpenStreams(clock, (sandboxId) => ports.records.read(sandboxId)),
+    handOvers: new HandOvers(limits, clock),
+    reading: new Set(),
     reports: new Reports(clock, limits.reportRetryMs),
     queue: new KeyedQueue<SandboxId>(
       limits.waitingCommands,
@@ -177,6 +183,7 @@ class ComposedWorker implements Worker {
   readonly #admission: AdmissionCheck;
   readonly #admissionName: WorkerStats["admission"];
   readonly #gateways = new Set<GatewayLink>();
+  readonly #peers = new Set<PeerLink>();
   readonly #controlPlanes = new Set<ControlPlaneLink>();
   #closed = false;
   #isSuperseded = false;
@@ -208,6 +215,23 @@ class ComposedWorker implements Worker {
       onClose: () => this.#gateways.delete(link),
     });
     this.#gateways.add(link);
+  }
+
+  acceptPeer(socket: Duplex, peer: WorkerId): void {
+    const { limits, counters, audit } = this.#parts;
+    const hasRoom = this.#peers.size < limits.peers;
+    if (this.#closed || this.#isSuperseded || !hasRoom) {
+      socket.destroy();
+      if (hasRoom) return;
+      counters.handOversRefused += 1;
+      audit.record("hand-over/refused", { peer, problem: "too many" });
+      return;
+    }
+    const link: PeerLink = new PeerLink(this.#parts, socket, {
+      peer,
+      onClose: () => this.#peers.delete(link),
+    });
+    this.#peers.add(link);
   }
 
   async serveControlPlane(
@@ -251,7 +275,7 @@ class ComposedWorker implements Worker {
     this.#isSuperseded = true;
     this.#parts.audit.record("worker/superseded", { workerId: this.#parts.workerId });
     this.#parts.streams.cutAll(resetReason.closing);
-    for (const link of [...this.#gateways]) link.close();
+    for (const link of [...this.#gateways, ...this.#peers]) link.close();
   }
 
   inventory(): WorkerInventory {
@@ -279,7 +303,9 @@ class ComposedWorker implements Worker {
     for (const link of [...this.#controlPlanes]) link.close();
     await this.#commandsEnded();
     await nextTurn(); // the links write at the end of a turn: what was reset just now is said before they end
-    for (const link of [...this.#gateways]) link.close();
+    for (const link of [...this.#gateways, ...this.#peers]) link.close();
+    for (const chunks of [...this.#parts.reading]) chunks.close();
+    this.#parts.handOvers.clear();
     this.#parts.bridge.close();
     await this.#parts.substrate.close(how);
     if (how === "leave") return;

@@ -2,6 +2,7 @@
 // Copyright 2026 The SPACE authors
 
 import type { ErrorCode } from "../errors.ts";
+import type { HandOverFailure, HandOverProblem } from "../hand-over.ts";
 import type { IdentityJson } from "../identity.ts";
 import type {
   ActivationId,
@@ -189,6 +190,26 @@ export interface AuditFields {
     readonly sandboxId: SandboxId;
     readonly parent: Digest;
     readonly reason: "fork" | "template";
+  };
+  /** R-7: one worker may read this snapshot at the worker that made it. */
+  "hand-over/issued": {
+    readonly identity: IdentityJson;
+    readonly manifest: Digest;
+    readonly target: WorkerId;
+    readonly reason: "move";
+  };
+  /** R-13: a worker has begun to give this snapshot's chunks to another: once for each link. */
+  "hand-over/given": { readonly sandboxId: SandboxId; readonly manifest: Digest; readonly target: WorkerId };
+  /** R-13: a worker gave nothing. `peer` is who asked, by its certificate. */
+  "hand-over/refused": { readonly peer: WorkerId; readonly problem: HandOverProblem };
+  /** How many chunks came from the worker that made the snapshot, how many from the object store, and why the first of those did. */
+  "hand-over/received": {
+    readonly sandboxId: SandboxId;
+    readonly manifest: Digest;
+    readonly source: WorkerId;
+    readonly direct: number;
+    readonly stored: number;
+    readonly problem: HandOverFailure | "none";
   };
   /** R-12: each time that it is told; the receiver's own event says when it was carried out. */
   "retirement/issued": { readonly identity: IdentityJson; readonly reason: RetirementReason };

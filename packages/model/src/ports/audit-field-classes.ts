@@ -125,6 +125,17 @@ export const auditFieldClasses: AuditFieldClasses = {
   "lease/taken": { workerId: "public", position: "public", fenced: "public" },
   "worker/refused": { workerId: "public", problem: "public" },
   "order/undelivered": { workerId: "public", sandboxId: "public", order: "public", code: "public" },
+  "hand-over/issued": { identity: "public", manifest: "public", target: "public", reason: "public" },
+  "hand-over/given": { sandboxId: "public", manifest: "public", target: "public" },
+  "hand-over/refused": { peer: "public", problem: "public" },
+  "hand-over/received": {
+    sandboxId: "public",
+    manifest: "public",
+    source: "public",
+    direct: "public",
+    stored: "public",
+    problem: "public",
+  },
   "origin/issued": { sandboxId: "public", parent: "public", reason: "public" },
   "snapshot/released": { tenantId: "public", snapshotId: "public", sandboxId: "public", manifest: "public" },
   "snapshot/collected": {

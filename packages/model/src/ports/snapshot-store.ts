@@ -29,6 +29,29 @@ export interface ArchiveStore {
   read(chunks: readonly Chunk[]): AsyncIterable<Uint8Array>;
   /** The first that is not there, by its name only: a cheap refusal before anything is started. */
   missing(chunks: readonly Chunk[]): Promise<Digest | undefined>;
+  /** The names of these chunks in the store, which tell nothing of their content. */
+  names(chunks: readonly Chunk[]): readonly string[];
+}
+
+/** Somewhere nearer than the store where sealed chunks may be. Trusted with nothing: what it gives is opened like any other. */
+export interface ChunkSource {
+  /** The sealed chunk of this name in the store; undefined where it has to come from the store. Never rejects. */
+  get(name: string): Promise<Uint8Array | undefined>;
+  /** What was given under this name was not the chunk, and came from the store instead. */
+  refuse(name: string): void;
+}
+
+/** Gets sealed chunks as they become durable in the store, for whoever may ask this process for them. */
+export interface ChunkSink {
+  /** Whether one of about this size would be kept. */
+  wants(sizeBytes: number): boolean;
+  add(name: string, sealed: Uint8Array): void;
+}
+
+/** What besides the store a tenant's snapshots are read from, or kept in. */
+export interface ChunkPeers {
+  readonly source?: ChunkSource;
+  readonly sink?: ChunkSink;
 }
 
 /** What one tenant's snapshots are kept in, for as long as its key is held. */
@@ -40,7 +63,7 @@ export interface TenantSnapshots {
 /** Where the snapshots of all tenants are. */
 export interface SnapshotStore {
   /** No request to the store, and nothing of the key outlives the answer. */
-  open(key: TenantKey): TenantSnapshots;
+  open(key: TenantKey, peers?: ChunkPeers): TenantSnapshots;
 }
 
 /** One version of one tenant's key: what equal content is compared within. */

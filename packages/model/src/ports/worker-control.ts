@@ -34,6 +34,8 @@ export interface ActivateRequest {
      * one); null where the snapshot's own chain ends with the newest certificate, and in generation 1.
      */
     readonly since: Digest | null;
+    /** Where the worker that the manifest names is, and the grant with which it gives its chunks. Absent: all come from the store. */
+    readonly peer?: { readonly host: string; readonly port: number; readonly grant: string };
   };
 }
 
@@ -51,6 +53,8 @@ export interface SnapshotLinks {
   readonly chain: Digest;
   /** The execution goes on after it, so nothing of it will stay frozen: what is not in the snapshot is not kept. */
   readonly goesOn?: boolean;
+  /** It goes on at another worker, which may ask this one for its chunks: they are held for a moment. */
+  readonly handsOver?: boolean;
 }
 
 export interface SnapshotAnswer {

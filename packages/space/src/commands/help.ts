@@ -14,6 +14,7 @@ const text = `SPACE runs untrusted code for AI agents in isolated, stateful sand
       --domain NAME         sandboxes are <port>-<id>.NAME          (default: space.localhost)
       --workers N           worker processes                        (default: 2)
       --memory HOW          what becomes of a paused sandbox's memory on namespace: frozen on its worker, or criu, which saves it (default: frozen)
+      --direct-moves on|off   whether moved sandboxes go from worker to worker, not by way of the store (default: on with a bucket)
       --substrate NAME      how sandboxes are isolated: namespace, or gvisor, which keeps memory across workers (default: namespace)
       --env-file FILE       write the variables that E2B's SDKs read
       --lease SECONDS       how long a worker may serve without hearing from the control plane (15 to 120, default: 60)

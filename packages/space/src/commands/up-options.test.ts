@@ -34,6 +34,15 @@ test("R-16: up leases for 60 s, or for 15 to 120 s as it is told", () => {
   }
 });
 
+test("up hands moved sandboxes over from worker to worker as it is told", () => {
+  assert.equal(parseUpOptions([]).directMoves, undefined);
+  assert.equal(parseUpOptions(["--direct-moves", "on"]).directMoves, true);
+  assert.equal(parseUpOptions(["--direct-moves", "off"]).directMoves, false);
+  for (const wrong of ["", "yes"]) {
+    assert.throws(() => parseUpOptions(["--direct-moves", wrong]), UsageError, wrong);
+  }
+});
+
 test("up takes one place for snapshots: a directory, or a bucket whose key pair is in a file", () => {
   assert.equal(parseUpOptions([]).snapshots, undefined);
   assert.deepEqual(parseUpOptions(["--snapshots", "/srv/s"]).snapshots, {

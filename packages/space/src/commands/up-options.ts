@@ -26,6 +26,8 @@ export interface UpOptions {
   readonly workers: number;
   readonly substrate: WorkerConfig["substrate"];
   readonly memory: WorkerConfig["memory"];
+  /** Undefined: where snapshots are not on this machine. */
+  readonly directMoves: boolean | undefined;
   readonly envFile: string | undefined;
   readonly expose: boolean;
   /** R-16: the term of a worker's lease. */
@@ -46,6 +48,7 @@ const flags = {
   workers: { type: "string", default: "2" },
   substrate: { type: "string", default: "namespace" },
   memory: { type: "string", default: "frozen" },
+  "direct-moves": { type: "string" },
   "env-file": { type: "string" },
   lease: { type: "string", default: String(defaultLeaseSeconds) },
   expose: { type: "boolean", default: false },
@@ -63,6 +66,7 @@ export function parseUpOptions(args: readonly string[]): UpOptions {
     workers: parseWorkers(values.workers),
     substrate: parseSubstrate(values.substrate),
     memory: parseMemory(values.memory, values.substrate),
+    directMoves: parseDirectMoves(values["direct-moves"]),
     envFile: values["env-file"],
     expose: values.expose,
     leaseSeconds: parseLease(values.lease),
@@ -135,6 +139,12 @@ function parseLease(text: string): number {
   throw new UsageError(
     `--lease must be whole seconds from ${shortestLeaseSeconds} to ${longestLeaseSeconds}`,
   );
+}
+
+function parseDirectMoves(text: string | undefined): boolean | undefined {
+  if (text === undefined) return undefined;
+  if (text === "on" || text === "off") return text === "on";
+  throw new UsageError(`--direct-moves ${JSON.stringify(text)} is neither on nor off`);
 }
 
 function parseMemory(text: string, substrate: string): WorkerConfig["memory"] {

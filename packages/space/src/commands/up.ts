@@ -21,10 +21,11 @@ export async function up(args: readonly string[]): Promise<number> {
   if (options.substrate === "gvisor") await requireRunsc(tools);
   if (options.memory === "criu") await requireWorkingCriu();
   const stopAsked = nextSignal();
-  const { snapshots, ...rest } = options;
+  const { snapshots, directMoves, ...rest } = options;
   const system = await startEmbedded({
     ...rest,
     ...(snapshots && { snapshots }),
+    ...(directMoves === undefined ? {} : { directMoves }),
     limits: { leaseMs: options.leaseSeconds * 1000 },
     log: (line) => process.stderr.write(`${line}\n`),
   });

@@ -67,6 +67,8 @@ export interface EmbeddedOptions {
   /** Where snapshots are; absent: where they have been, at first in the data directory. */
   readonly snapshots?: SnapshotPlace;
   readonly memory?: WorkerConfig["memory"];
+  /** Whether workers hand moved sandboxes over to each other; absent: where snapshots are not on this machine. */
+  readonly directMoves?: boolean;
   /** For a person: what happened that they may want to know. */
   readonly log: (line: string) => void;
   /** What each sandbox may use; the control plane's defaults where absent. */
@@ -276,7 +278,11 @@ async function startControlPlane(
   };
   const sealing = snapshotPorts(snapshots, limits.collectTickMs);
   const own = { rootKey, privateKeys, clock: systemClock, random: systemRandom, audit };
-  const control = await openControlPlane({ issuer, tokenSecret, limits }, { ...store, ...sealing, ...own });
+  const directMoves = options.directMoves ?? snapshots.place.kind === "s3";
+  const control = await openControlPlane(
+    { issuer, tokenSecret, limits, directMoves },
+    { ...store, ...sealing, ...own },
+  );
   undo.push(() => control.close());
   audit.signWith(control.auditCheckpoint);
   const target = {

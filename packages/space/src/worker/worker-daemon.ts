@@ -11,6 +11,7 @@ import {
   type AuditSink,
   isSpaceError,
   newWorkerId,
+  parseWorkerId,
   SpaceError,
   type Substrate,
   unreachable,
@@ -20,7 +21,7 @@ import type { LaunchClient } from "@space/spaced-guest";
 import { SqliteWorkerStore } from "@space/store-sqlite";
 import { GvisorSubstrate, requireRunsc } from "@space/substrate-gvisor";
 import { NamespaceSubstrate, requireCriu } from "@space/substrate-namespace";
-import type { createWorker, Worker } from "@space/worker";
+import type { createWorker, PeerDialler, Worker } from "@space/worker";
 import { auditDirectory } from "../data/audit-directories.ts";
 import { openSnapshotPlace } from "../data/snapshot-place.ts";
 import { errorLog } from "../host/error-log.ts";
@@ -71,16 +72,21 @@ async function startWorkerDaemon(configPath: string, create: typeof createWorker
   );
   const identity = readMeshIdentity(config.tls.identity);
   audit.signWith(meshCheckpointSigner({ certificate: identity.certificate, key: identity.key.reveal() }));
-  const worker = await composeWorker(config, { create, records, substrate, audit });
   const member: MeshMember = {
     identity,
     authorityCertificate: readFileSync(config.tls.authority, "utf8"),
   };
+  const dialler = new MeshDialler({ audit, clock: systemClock });
+  const peers: PeerDialler = {
+    dial: ({ workerId: name, host, port }, signal) => dialler.dial(member, { host, port, name }, signal),
+  };
+  const worker = await composeWorker(config, { create, records, substrate, audit, peers });
   const kept = { ...config.listen, file: join(config.data, "port") };
   const onPeer = (socket: Duplex, { name, thumbprint }: MeshPeer): void => {
-    if (name !== gatewayName)
-      throw new SpaceError("endpoint/mismatch", { problem: "the peer is no gateway" });
-    worker.acceptGateway(socket, thumbprint);
+    if (name === gatewayName) worker.acceptGateway(socket, thumbprint);
+    else if (name === controlPlaneName)
+      throw new SpaceError("endpoint/mismatch", { problem: "the peer is neither gateway nor worker" });
+    else worker.acceptPeer(socket, parseWorkerId(name));
   };
   const server = await listenOnKeptPort(member, kept, { onPeer, audit });
   const stopped = new AbortController();
@@ -98,7 +104,6 @@ async function startWorkerDaemon(configPath: string, create: typeof createWorker
     );
   };
   void asked.then((how) => stop(how, 0));
-  const dialler = new MeshDialler({ audit, clock: systemClock });
   await serveControlPlane(worker, { config, member, port: portOf(server), dialler }, stopped.signal);
   // What runs here is by a store that is not this worker's any more: nobody will ever ask for it.
   stop("stopAll", supersededExitCode);
@@ -147,9 +152,10 @@ async function composeWorker(
     records: SqliteWorkerStore;
     substrate: WorkerSubstrate;
     audit: AuditSink;
+    peers: PeerDialler;
   },
 ): Promise<Worker> {
-  const { create, records, substrate, audit } = parts;
+  const { create, records, substrate, audit, peers } = parts;
   const bridge = new BridgeProcess(
     { run: config.run, userId: config.bridgeUserId, logPath: join(config.data, "bridge.log") },
     () => substrate.launchClient,
@@ -162,6 +168,7 @@ async function composeWorker(
       substrate,
       snapshots: snapshotStore({ store, random: systemRandom }),
       host: bridge,
+      peers,
       clock: systemClock,
       random: systemRandom,
       audit,

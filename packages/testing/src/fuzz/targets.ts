@@ -10,6 +10,7 @@ import {
   sealedObjectToBytes,
   verifyCertificate,
   verifyCountersigned,
+  verifyHandOverGrant,
   verifyManifest,
   verifyOriginGrant,
   verifyRetirement,
@@ -146,6 +147,7 @@ export const fuzzTargets: Readonly<Record<string, () => FuzzTarget>> = {
   capability,
   certificate: () =>
     statement("certificate", ["certificate/refused"], (text) => verifyCertificate(text, ring)),
+  handOver: () => statement("handOver", ["hand-over/refused"], (text) => verifyHandOverGrant(text, ring)),
   origin: () => statement("origin", ["chain/refused"], (text) => verifyOriginGrant(text, ring)),
   retirement: () => statement("retirement", ["certificate/refused"], (text) => verifyRetirement(text, ring)),
   bundle: () =>

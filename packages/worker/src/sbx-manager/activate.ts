@@ -15,6 +15,7 @@ import {
 } from "@space/model";
 import { type TakenApart, takeApart } from "./carried.ts";
 import { isPlacedHere, stopExecution, type WorkerParts } from "./parts.ts";
+import type { PeerChunks } from "./peer-chunks.ts";
 import { type VerifiedSource, verifySource } from "./snapshot-source.ts";
 
 const secretBytes = 32;
@@ -125,6 +126,7 @@ async function start(
   const activationSecret = newSecret(parts);
   const starting = parts.executions.beginStart(activation.id);
   let taken: TakenApart | undefined;
+  if (source?.nearer !== undefined) beginReading(parts, source.nearer);
   try {
     taken = source && (await takeApart(source.archives.read(source.manifest.filesystem)));
     const { evidence } = await parts.substrate.start({
@@ -151,8 +153,30 @@ async function start(
     }
   } finally {
     await taken?.close();
+    if (source?.nearer !== undefined) endReading(parts, source, source.nearer);
     parts.executions.endStart(activation.id);
   }
+}
+
+function beginReading({ reading, limits }: WorkerParts, nearer: PeerChunks): void {
+  if (reading.size >= limits.peers) nearer.giveUp("too many");
+  else reading.add(nearer);
+}
+
+/** Says where the chunks came from, if any were needed. */
+function endReading(
+  parts: WorkerParts,
+  { manifest: { identity } }: VerifiedSource,
+  nearer: PeerChunks,
+): void {
+  nearer.close();
+  parts.reading.delete(nearer);
+  const { manifest, source, direct, stored, problem } = nearer.outcome;
+  if (direct + stored === 0) return;
+  parts.counters.chunksReceived += direct;
+  parts.counters.chunksNotReceived += stored;
+  const { sandboxId } = identity;
+  parts.audit.record("hand-over/received", { sandboxId, manifest, source, direct, stored, problem });
 }
 
 /** each execution has its own key pair, made here; the private key never leaves this worker. */

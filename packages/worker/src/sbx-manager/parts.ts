@@ -18,6 +18,7 @@ import type { WorkerCounters } from "../counters.ts";
 import type { WorkerLimits } from "../limits.ts";
 import type { WorkerPorts } from "../ports.ts";
 import type { Executions } from "./executions.ts";
+import type { HandOvers } from "./hand-overs.ts";
 import type { HostBridge } from "./host-bridge.ts";
 import type { KeyedQueue } from "./keyed-queue.ts";
 import type { LeaseKeeper } from "./lease-keeper.ts";
@@ -39,6 +40,10 @@ export interface WorkerParts extends WorkerPorts {
   readonly lease: LeaseKeeper;
   readonly executions: Executions;
   readonly streams: OpenStreams;
+  /** Chunks that other workers may ask for. */
+  readonly handOvers: HandOvers;
+  /** Snapshots that are read from other workers now. */
+  readonly reading: Set<{ close(): void }>;
   readonly bridge: HostBridge;
   readonly reports: Reports;
   readonly queue: KeyedQueue<SandboxId>;

@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The SPACE authors
 
-import { importPublicKey, importSigningKey, signManifest, verifyManifest } from "@space/capability";
+import {
+  importPublicKey,
+  importSigningKey,
+  manifestDigest,
+  signManifest,
+  verifyManifest,
+} from "@space/capability";
 import {
   type ActivationRecord,
   type ExecutionIdentity,
@@ -38,8 +44,8 @@ export async function snapshot(
   const record = parts.executions.installed(identity);
   const { id } = identity.activation;
   const { phase, manifest: made } = parts.executions.live(id);
-  const { objects, archives } = parts.snapshots.open(sealing.key);
-  if (made === null) await verifySealing(parts, { record, objects }, sealing.follows); // before anything is disturbed
+  const { objects: sealed } = parts.snapshots.open(sealing.key);
+  if (made === null) await verifySealing(parts, { record, objects: sealed }, sealing.follows); // before anything is disturbed
   if (phase === "running" || phase === "pausing") await stopAndFreeze(parts, record);
   const frozen = parts.executions.live(id);
   if (frozen.manifest !== null)
@@ -47,11 +53,14 @@ export async function snapshot(
   const { abilities } = parts.substrate;
   const carried = abilities.memorySnapshots ? await parts.bridge.carried(id) : undefined;
   const archive = withCarried(carried, parts.substrate.snapshot(frozen.startedAs));
-  const filesystem = await archives.write(archive);
+  using draft = sealing.follows.handsOver === true ? parts.handOvers.begin(record.identity) : undefined;
+  const { objects, archives } = parts.snapshots.open(sealing.key, draft && { sink: draft });
+  const filesystem = await archives.write(archive); // durable in the store: what is held besides only saves time
   const manifest = manifestOf(parts, record, { filesystem, ...sealing });
   const signed = signManifest(importSigningKey(frozen.privateKey.reveal()), manifest);
   await storeManifest(objects, signed);
   parts.executions.change(id, { phase: "snapshotted", manifest: signed });
+  draft?.finish(manifestDigest(signed), archives.names(filesystem));
   return { manifest, signed };
 }
 
@@ -116,6 +125,7 @@ export async function abortPause(parts: WorkerParts, identity: ExecutionIdentity
   const record = parts.executions.installed(identity);
   const activation = parts.executions.live(identity.activation.id);
   if (activation.phase === "running") return;
+  if (activation.manifest !== null) parts.handOvers.drop(manifestDigest(activation.manifest));
   if (!(await parts.substrate.thaw(activation.startedAs))) throw lost(parts, activation, "thaw");
   await adoptAgain(parts, activation);
   endEpoch(parts, record); // what the pause cut is not revived

@@ -71,6 +71,7 @@ function mayKeep({ phase, manifest }: ActivationRecord, keepFrozen: Digest): boo
 
 /** Ends the processes that were kept frozen for the sandbox under this manifest; others stay (incident 1). */
 export async function discard(parts: WorkerParts, sandboxId: SandboxId, manifest: Digest): Promise<void> {
+  parts.handOvers.drop(manifest);
   for (const activation of parts.executions.ofSandbox(sandboxId)) {
     const isKept = activation.phase === "kept" && activation.manifest !== null;
     if (isKept && manifestDigest(activation.manifest) === manifest)

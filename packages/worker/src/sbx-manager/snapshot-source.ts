@@ -26,6 +26,7 @@ import {
   type TenantSnapshots,
 } from "@space/model";
 import type { WorkerParts } from "./parts.ts";
+import { PeerChunks } from "./peer-chunks.ts";
 
 type Source = NonNullable<ActivateRequest["from"]>;
 
@@ -33,6 +34,8 @@ type Source = NonNullable<ActivateRequest["from"]>;
 export interface VerifiedSource {
   readonly manifest: SnapshotManifest;
   readonly archives: TenantSnapshots["archives"];
+  /** The worker that made it, where it is to be asked first. */
+  readonly nearer: PeerChunks | undefined;
 }
 
 /**
@@ -58,7 +61,20 @@ export async function verifySource(
   if (manifest.keyId !== from.key.keyId) throw refused("other key");
   const missing = await archives.missing(manifest.filesystem);
   if (missing !== undefined) throw new SpaceError("snapshot/missing", { digest: missing });
-  return { manifest, archives };
+  const nearer = readNearer(parts, manifest, from);
+  const { archives: read } = parts.snapshots.open(from.key, nearer && { source: nearer });
+  return { manifest, archives: read, nearer };
+}
+
+/** whom to ask is what the verified manifest says, never an address. */
+function readNearer(
+  parts: WorkerParts,
+  manifest: SnapshotManifest,
+  { peer, digest }: Source,
+): PeerChunks | undefined {
+  const { workerId } = manifest.identity.placement;
+  if (peer === undefined || parts.peers === undefined || workerId === parts.workerId) return undefined;
+  return new PeerChunks(parts, { manifest: digest, source: workerId }, peer);
 }
 
 /** of its own sandbox, of an earlier generation; another sandbox's only where the signed origin has named it. */
