@@ -4,17 +4,11 @@
 import type { VariantFigures } from "./lifecycle-figures.ts";
 import type { LifecycleReport } from "./lifecycle-run.ts";
 import { goalTable, runText, table } from "./report.ts";
-import type { Timing } from "./start-run.ts";
+import { timingRow } from "./start-report.ts";
 
 /** The report of `bench lifecycle` for a person. */
 export function tellLifecycle(report: LifecycleReport): string {
   const { claims, sustained, missing } = report;
-  const row = (name: string, { count, p50Ms, p99Ms }: Timing): string[] => [
-    name,
-    String(count),
-    p50Ms.toFixed(2),
-    p99Ms.toFixed(2),
-  ];
   return [
     runText(report),
     ...missing.map(({ name, reason }) => `${name} is not measured: ${reason}`),
@@ -25,11 +19,11 @@ export function tellLifecycle(report: LifecycleReport): string {
     table(
       ["from the pool", "n", "p50 ms", "p99 ms"],
       [
-        row("create to first result", claims.whole),
-        row("create", claims.create),
-        row("claim and first command, the substrate alone", claims.claimed),
-        row("the same without a pool", claims.cold),
-        row("bwrap and true", claims.bwrap),
+        timingRow("create to first result", claims.whole),
+        timingRow("create", claims.create),
+        timingRow("claim and first command, the substrate alone", claims.claimed),
+        timingRow("the same without a pool", claims.cold),
+        timingRow("bwrap and true", claims.bwrap),
       ],
     ),
     `${sustained.executionsPerSecond} executions a second created, used and killed over ${sustained.seconds} s (${sustained.ownCpuSecondsPerExecution} CPU seconds of SPACE's each, ${sustained.cpuSecondsPerExecution} of the machine's)`,
